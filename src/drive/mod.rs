@@ -1,0 +1,1 @@
+//! Performs a schedule: the only room that sends requests to a target.

@@ -1,0 +1,1 @@
+//! Decides rules from a history and a policy.

@@ -1,0 +1,3 @@
+//! The `idemproof` command. All of it lives in the library.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The reference server: idempotency keys done right, and wrong on demand.

@@ -1,0 +1,1 @@
+//! Takes cases from suite to finding and emits events.

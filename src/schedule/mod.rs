@@ -1,0 +1,1 @@
+//! The plan: what will be sent, in which order, with which faults.
