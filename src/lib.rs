@@ -15,13 +15,13 @@
 //! | [`text`] | reading what people write: YAML with places, diagnostics, templates, durations, redaction | nothing |
 //! | [`spec`] | the rules as data | text |
 //! | [`target`] | the API under test: operations, tenants, policy, hooks, probes | text, spec |
-//! | [`suite`] | the YAML suites and the copies built into the binary | text, spec |
+//! | [`suite`] | the YAML suites and the copies built into the binary | text, spec, target |
 //! | [`schedule`] | the plan: suite and target compiled into attempts, waits and controls | text, spec, suite, target |
-//! | [`history`] | the record of what happened, and its JSON Lines form | text, schedule |
+//! | [`history`] | the record of what happened, and its JSON Lines form | text, suite, schedule |
 //! | [`chaos`] | the fault vocabulary, the client of the Toxiproxy API, the embedded Toxiproxy-compatible server | nothing |
-//! | [`drive`] | performs a schedule: sockets, barriers, clocks, probes | text, target, schedule, history, chaos |
-//! | [`judge`] | decides rules from history and policy, without IO | text, spec, target, schedule, history |
-//! | [`report`] | terminal, JUnit, JSON | text, spec, history, judge |
+//! | [`drive`] | performs a schedule: sockets, barriers, clocks, probes | text, target, suite, schedule, history, chaos |
+//! | [`judge`] | decides rules from history and policy, without IO | text, spec, target, suite, schedule, history |
+//! | [`report`] | terminal, JUnit, JSON | text, spec, suite, schedule, history, judge |
 //! | [`reference`] | the reference server: sans-IO core, stores, HTTP shell, switchable faults | nothing |
 //! | [`run`] | selects cases and takes each through schedule, drive and judge; emits events | everything but `cli` |
 //! | [`cli`] | the command line, one file per subcommand | everything |

@@ -1,1 +1,8 @@
-//! The record of what happened, on one clock.
+//! The record of what happened in one performance of one case, on one monotonic clock, and its JSON Lines form.
+
+mod record;
+
+pub use record::{
+    Attempt, Body, Control, Count, Cut, End, FaultRecord, History, Micros, ParsedField, Probe, ProbeResult, Response,
+    Timing, Witness,
+};

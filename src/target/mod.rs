@@ -1,1 +1,12 @@
-//! The API under test.
+//! The API under test: where it is, what it offers, what it documents about itself, and what a tester may do to it.
+
+mod model;
+mod policy;
+mod status;
+
+pub use model::{EffectProbe, HeaderTemplate, Hook, Hooks, Limits, Operation, Target, Tenant};
+pub use policy::{
+    Disposal, Documented, ExpiredKey, Fingerprint, InFlight, KeyPolicy, KeySyntax, MalformedKey, Mismatch, Policy,
+    ReplayPolicy, ReplayStatus,
+};
+pub use status::{StatusSet, StatusSetError};
