@@ -1,7 +1,11 @@
 //! The plan: what will be sent, in which order, with which faults. Pure data, made by a pure function.
 
+mod compile;
 mod mint;
+mod payload;
 mod plan;
+mod when;
 
+pub use compile::{Allowed, Planned, Skipped, compile};
 pub use mint::Mint;
 pub use plan::{AttemptPlan, CaseId, Encoding, PlannedKey, Schedule, Step, TimeMove};

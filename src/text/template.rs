@@ -199,9 +199,35 @@ impl JsonTemplate {
         })
     }
 
+    /// The value with a JSON merge patch (RFC 7396) applied.
+    #[must_use]
+    pub fn merged(&self, patch: &Self) -> Self {
+        let mut value = self.0.clone();
+        merge(&mut value, &patch.0);
+        Self(value)
+    }
+
     /// The value as written, with its placeholders.
     pub fn as_value(&self) -> &Value {
         &self.0
+    }
+}
+
+fn merge(value: &mut Value, patch: &Value) {
+    let Value::Object(changes) = patch else {
+        *value = patch.clone();
+        return;
+    };
+    if !value.is_object() {
+        *value = Value::Object(serde_json::Map::new());
+    }
+    let Value::Object(members) = value else { return };
+    for (name, change) in changes {
+        if change.is_null() {
+            members.shift_remove(name);
+        } else {
+            merge(members.entry(name.clone()).or_insert(Value::Null), change);
+        }
     }
 }
 

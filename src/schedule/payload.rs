@@ -1,0 +1,56 @@
+//! From a payload's role to a payload.
+
+use serde_json::{Map, Value};
+
+use super::{Encoding, compile::Obstacle};
+use crate::{target::Operation, text::JsonTemplate};
+
+/// The payload of a role and how it is written.
+///
+/// `base`, `reordered` and `reformatted` are the base payload in other bytes. Every other role is a variant that
+/// the target declares; `changed` is derived by adding 1 to the first whole number if it is not declared.
+pub(super) fn of_role(operation: &Operation, role: &str) -> Result<(Option<JsonTemplate>, Encoding), Obstacle> {
+    let base = operation.json.as_ref();
+    match role {
+        "base" => Ok((base.cloned(), Encoding::Compact)),
+        "reordered" | "reformatted" => {
+            let base = base.ok_or_else(|| no_payload(operation))?;
+            let members = base.as_value().as_object().map_or(0, Map::len);
+            if role == "reordered" && members < 2 {
+                return Err(Obstacle::new(
+                    format!("the payload of `{}` has fewer than two members to reorder", operation.name),
+                    "nothing: it does not apply",
+                ));
+            }
+            let encoding = if role == "reordered" { Encoding::Reordered } else { Encoding::Spaced };
+            Ok((Some(base.clone()), encoding))
+        }
+        declared => {
+            let base = base.ok_or_else(|| no_payload(operation))?;
+            let patch = match operation.variants.get(declared) {
+                Some(patch) => patch.clone(),
+                None if declared == "changed" => derived_change(base).ok_or_else(|| missing(operation, declared))?,
+                None => return Err(missing(operation, declared)),
+            };
+            Ok((Some(base.merged(&patch)), Encoding::Compact))
+        }
+    }
+}
+
+fn no_payload(operation: &Operation) -> Obstacle {
+    Obstacle::new(format!("`{}` has no payload", operation.name), "give the operation a `json` payload")
+}
+
+fn missing(operation: &Operation, role: &str) -> Obstacle {
+    Obstacle::new(
+        format!("`{}` declares no payload variant `{role}`", operation.name),
+        format!("add `{role}` under `variants` of the operation"),
+    )
+}
+
+fn derived_change(base: &JsonTemplate) -> Option<JsonTemplate> {
+    let members = base.as_value().as_object()?.clone();
+    let (name, number) = members.iter().find_map(|(name, value)| Some((name.clone(), value.as_i64()?)))?;
+    let patch = Value::Object(Map::from_iter([(name, Value::from(number.checked_add(1)?))]));
+    JsonTemplate::parse(patch).ok()
+}
