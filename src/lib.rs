@@ -22,7 +22,7 @@
 //! | [`drive`] | performs a schedule: sockets, barriers, clocks, probes | text, target, suite, schedule, history, chaos |
 //! | [`judge`] | decides rules from history and policy, without IO | text, spec, target, suite, schedule, history |
 //! | [`report`] | terminal, JUnit, JSON | text, spec, suite, schedule, history, judge |
-//! | [`reference`] | the reference server: sans-IO core, stores, HTTP shell, switchable faults | nothing |
+//! | [`mod@reference`] | the reference server: sans-IO core, stores, HTTP shell, switchable faults | nothing |
 //! | [`run`] | selects cases and takes each through schedule, drive and judge; emits events | everything but `cli` |
 //! | [`cli`] | the command line, one file per subcommand | everything |
 //!
