@@ -75,7 +75,8 @@ impl Table {
         if header != &["room", "job", "may know"] {
             return Err(format!("the table in src/lib.rs has the columns {header:?}, not room, job, may know"));
         }
-        let bare = |cell: &str| cell.trim_matches(['[', ']', '`', ' ']).to_owned();
+        // `mod@` tells rustdoc that a module is meant and not a primitive type of the same name.
+        let bare = |cell: &str| cell.trim_matches(['[', ']', '`', ' ']).trim_start_matches("mod@").to_owned();
         let rows: Vec<&Vec<&str>> = rows.iter().filter(|row| !row.iter().all(|cell| cell.starts_with("--"))).collect();
         let names: BTreeSet<String> = rows.iter().map(|row| bare(row[0])).collect();
         let mut rooms = BTreeMap::new();
@@ -396,7 +397,7 @@ mod extractor {
     }
 
     const LIB: &str = "//! | room | job | may know |\n//! |---|---|---|\n//! | [`text`] | reads, writes | nothing |\n\
-                       //! | [`spec`] | rules | text |\n//! | [`run`] | runs | everything but `cli` |\n\
+                       //! | [`mod@spec`] | rules | text |\n//! | [`run`] | runs | everything but `cli` |\n\
                        //! | [`cli`] | the command | everything |\n";
 
     #[test]
