@@ -93,7 +93,9 @@ pub(crate) fn skip(skip: &Skip) -> Completion {
         !requires_all(std::env::var_os("IDEMPROOF_REQUIRE_ALL")),
         "{skip}\nIDEMPROOF_REQUIRE_ALL=1 is set, so nothing may be skipped"
     );
-    eprintln!("skipped: {skip}");
+    // One write, so that the words of trials running side by side do not mix.
+    let line = format!("skipped: {skip}\n");
+    eprint!("{line}");
     Completion::ignored_with(skip)
 }
 
