@@ -1,6 +1,6 @@
 //! The stream of events that every reporter reads.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     judge::{CaseResult, Decision, Verdict},
@@ -24,7 +24,7 @@ pub enum Event {
 }
 
 /// What is known when a run begins.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunInfo {
     /// The run's id: part of every key's reference, of the User-Agent and of a request header field.
     pub run: String,
@@ -49,7 +49,7 @@ pub struct RunInfo {
 }
 
 /// The three scores and the counts.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Cases by verdict.
     pub passed: usize,
@@ -68,7 +68,7 @@ pub struct Summary {
 }
 
 /// How the rules of one score came out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScoreLine {
     /// Which score.
     pub score: Score,

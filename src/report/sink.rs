@@ -1,0 +1,232 @@
+//! Everything that becomes of the events of a run: the terminal, the files, and the one list of results.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use super::{
+    Event, RunInfo, Summary,
+    file::{FileError, ReportFile, make_folder},
+    json::Document,
+    junit::Junit,
+    mask::{mask_id, masked_case, masked_run},
+    terminal::{Origin, Terminal},
+};
+use crate::{history::History, judge::CaseResult, text::Redactor};
+
+/// While the run goes on, `junit.xml` and `report.json` are written no more often than this.
+const EVERY: Duration = Duration::from_millis(500);
+
+/// And less often the more cases there are, because every writing writes all of them.
+const PER_CASE: Duration = Duration::from_millis(5);
+
+/// Which reports are written, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The JUnit file.
+    pub junit: Option<PathBuf>,
+    /// The JSON document.
+    pub json: Option<PathBuf>,
+    /// The histories, one per line.
+    pub history: Option<PathBuf>,
+    /// Whether the gate counts inconclusive cases: they are errors in the JUnit file then.
+    pub inconclusive_fails: bool,
+    /// The name of the key's header field by operation.
+    pub key_fields: BTreeMap<String, String>,
+}
+
+/// Why a report is not as it should be.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// A file cannot be written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Results cannot be put into the form of a file.
+    #[error("cannot make the report `{}`: {said}; this is a mistake in idemproof, please report it", path.display())]
+    Form {
+        /// The file.
+        path: PathBuf,
+        /// What went wrong.
+        said: String,
+    },
+    /// The terminal is gone.
+    #[error("cannot write to the output: {0}; reports in files are written all the same")]
+    Output(#[source] io::Error),
+}
+
+/// The receiver of a run's events.
+#[derive(Debug)]
+pub struct Reports {
+    options: Options,
+    redactor: Redactor,
+    terminal: Option<Terminal>,
+    junit: Option<ReportFile>,
+    json: Option<ReportFile>,
+    history: Option<(PathBuf, File)>,
+    run: Option<RunInfo>,
+    origin: Origin,
+    /// As they came: what verdict and exit code are made from.
+    results: Vec<CaseResult>,
+    /// The same without secrets: what is shown and written.
+    shown: Vec<CaseResult>,
+    began: Instant,
+    written: Option<Instant>,
+    interrupted: bool,
+}
+
+impl Reports {
+    /// Prepares every file, before anything is sent: a folder that cannot be written is found now.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub fn create(options: Options, redactor: Redactor, terminal: Terminal) -> Result<Self, FileError> {
+        let file = |path: &Option<PathBuf>| path.as_deref().map(ReportFile::create).transpose();
+        let junit = file(&options.junit)?;
+        let json = file(&options.json)?;
+        let history = options.history.as_deref().map(create_lines).transpose()?;
+        Ok(Self {
+            options,
+            redactor,
+            terminal: Some(terminal),
+            junit,
+            json,
+            history,
+            run: None,
+            origin: Origin::default(),
+            results: Vec::new(),
+            shown: Vec::new(),
+            began: Instant::now(),
+            written: None,
+            interrupted: false,
+        })
+    }
+
+    /// The results so far, in the order in which the cases ended.
+    pub fn results(&self) -> &[CaseResult] {
+        &self.results
+    }
+
+    /// Takes in one event.
+    ///
+    /// # Errors
+    /// The first thing that could not be written. Everything else is written all the same, and the next event is
+    /// taken in as if nothing had happened; an output that is gone is reported once and left alone from then on.
+    pub fn handle(&mut self, event: Event) -> Result<(), ReportError> {
+        self.handle_at(event, Instant::now())
+    }
+
+    pub(super) fn handle_at(&mut self, event: Event, now: Instant) -> Result<(), ReportError> {
+        match event {
+            Event::Started(run) => {
+                let run = masked_run(&self.redactor, &run);
+                self.began = now;
+                self.origin = Origin::of(&run, self.options.key_fields.clone());
+                let said = self.say(|terminal| terminal.started(&run));
+                self.run = Some(run);
+                // Valid files without cases, so that a run killed now leaves no other run's report.
+                said.and(self.write_files(None, now))
+            }
+            Event::CaseStarted(mut id) => {
+                mask_id(&self.redactor, &mut id);
+                if let Some(terminal) = &mut self.terminal {
+                    terminal.case_started(&id);
+                }
+                Ok(())
+            }
+            Event::CaseFinished(case) => {
+                let shown = masked_case(&self.redactor, &case);
+                let origin = std::mem::take(&mut self.origin);
+                let said = self.say(|terminal| terminal.case_finished(&shown, &origin));
+                self.origin = origin;
+                let appended = self.append(shown.history.as_ref());
+                self.results.push(*case);
+                self.shown.push(shown);
+                let cases = u32::try_from(self.shown.len()).unwrap_or(u32::MAX);
+                let pause = EVERY.saturating_add(PER_CASE.saturating_mul(cases));
+                let due = self.written.is_none_or(|at| now.saturating_duration_since(at) >= pause);
+                let written = if due { self.write_files(None, now) } else { Ok(()) };
+                said.and(appended).and(written)
+            }
+            Event::Interrupted => {
+                self.interrupted = true;
+                let said = self.say(Terminal::interrupted);
+                said.and(self.write_files(None, now))
+            }
+            Event::Finished(summary) => {
+                // The files first: whoever reads the summary may open them.
+                let written = self.write_files(Some(&summary), now);
+                let shown = std::mem::take(&mut self.shown);
+                let files = self.files();
+                let said = self.say(|terminal| terminal.finished(&shown, &summary, &files));
+                self.shown = shown;
+                written.and(said)
+            }
+        }
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let files = [self.junit.as_ref(), self.json.as_ref()].into_iter().flatten().map(|file| file.path().to_owned());
+        files.chain(self.history.as_ref().map(|(path, _)| path.clone())).collect()
+    }
+
+    fn say(&mut self, say: impl FnOnce(&mut Terminal) -> io::Result<()>) -> Result<(), ReportError> {
+        let Some(terminal) = &mut self.terminal else { return Ok(()) };
+        say(terminal).map_err(|error| {
+            self.terminal = None;
+            ReportError::Output(error)
+        })
+    }
+
+    fn append(&mut self, history: Option<&History>) -> Result<(), ReportError> {
+        let (Some((path, file)), Some(history)) = (&mut self.history, history) else { return Ok(()) };
+        let line = history_line(history).map_err(|error| form(path, &error))?;
+        file.write_all(line.as_bytes()).map_err(|source| FileError::Write { path: path.clone(), source }.into())
+    }
+
+    fn write_files(&mut self, finished: Option<&Summary>, now: Instant) -> Result<(), ReportError> {
+        let Some(run) = &self.run else { return Ok(()) };
+        let summary = finished.cloned().unwrap_or_else(|| {
+            let millis = now.saturating_duration_since(self.began).as_millis();
+            Summary::of(&self.shown, self.interrupted, u64::try_from(millis).unwrap_or(u64::MAX))
+        });
+        let mut outcome = Ok(());
+        if let Some(file) = &self.junit {
+            let junit = Junit {
+                run,
+                millis: summary.millis,
+                results: &self.shown,
+                origin: &self.origin,
+                inconclusive_fails: self.options.inconclusive_fails,
+                redactor: &self.redactor,
+            };
+            let text = junit.to_xml().map_err(|error| form(file.path(), &error));
+            outcome = outcome.and(text.and_then(|text| Ok(file.write(text.as_bytes())?)));
+        }
+        if let Some(file) = &self.json {
+            let document = Document::new(run, finished.is_some(), summary, &self.shown);
+            let text = serde_json::to_string_pretty(&document).map_err(|error| form(file.path(), &error));
+            outcome = outcome.and(text.and_then(|text| Ok(file.write((text + "\n").as_bytes())?)));
+        }
+        self.written = Some(now);
+        outcome
+    }
+}
+
+fn form(path: &Path, error: &dyn std::error::Error) -> ReportError {
+    ReportError::Form { path: path.to_owned(), said: error.to_string() }
+}
+
+fn create_lines(path: &Path) -> Result<(PathBuf, File), FileError> {
+    make_folder(path)?;
+    let file = File::create(path).map_err(|source| FileError::Write { path: path.to_owned(), source })?;
+    Ok((path.to_owned(), file))
+}
+
+/// A history as one line, written in one piece, so that a killed run leaves whole lines.
+fn history_line(history: &History) -> serde_json::Result<String> {
+    Ok(serde_json::to_string(history)? + "\n")
+}
