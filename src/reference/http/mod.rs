@@ -1,0 +1,10 @@
+//! The HTTP shell: routes, tenants, problem documents.
+
+mod answer;
+mod body;
+mod problem;
+mod routes;
+mod tenant;
+
+pub(super) use problem::{Problem, problem};
+pub(super) use routes::router;

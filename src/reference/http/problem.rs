@@ -1,0 +1,95 @@
+//! Everything that may be wrong with a request, as problem documents (RFC 9457).
+
+use crate::reference::core::Answer;
+
+/// The page that explains keys, linked from every problem.
+pub(super) const DOCS: &str = "/docs/idempotency";
+
+/// A kind of problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::reference) enum Problem {
+    /// The credentials name no tenant.
+    Unauthorized,
+    /// There is no key.
+    KeyMissing,
+    /// There is a key that cannot be read.
+    KeyMalformed,
+    /// The key names another intent.
+    KeyReused,
+    /// The key's execution is in flight.
+    KeyInUse,
+    /// The execution was overtaken after its lease.
+    LeaseLost,
+    /// The request cannot be read.
+    BadRequest,
+    /// The body is longer than allowed.
+    BodyTooLarge,
+    /// The body did not arrive in time.
+    BodyTooSlow,
+    /// The request was read and asks for something that is not allowed.
+    InvalidPayment,
+    /// There is nothing here.
+    NotFound,
+    /// There is something here, but not for this method.
+    MethodNotAllowed,
+    /// The handler failed.
+    Internal,
+    /// The store failed, so nothing was done.
+    StoreUnavailable,
+    /// There is too much to do.
+    Overloaded,
+    /// The server stops.
+    Stopping,
+}
+
+impl Problem {
+    /// Status, last part of the type, and title.
+    fn parts(self) -> (u16, &'static str, &'static str) {
+        match self {
+            Self::Unauthorized => (401, "unauthorized", "The credentials are not known"),
+            Self::KeyMissing => (400, "key-missing", "Idempotency-Key is missing"),
+            Self::KeyMalformed => (400, "key-malformed", "Idempotency-Key is malformed"),
+            Self::KeyReused => (422, "key-reused", "Idempotency-Key is already used for another request"),
+            Self::KeyInUse => (409, "key-in-use", "A request is outstanding for this Idempotency-Key"),
+            Self::LeaseLost => (409, "lease-lost", "The request took too long and lost its lease"),
+            Self::BadRequest => (400, "bad-request", "The request cannot be read"),
+            Self::BodyTooLarge => (413, "body-too-large", "The body is too large"),
+            Self::BodyTooSlow => (408, "body-too-slow", "The body did not arrive in time"),
+            Self::InvalidPayment => (400, "invalid-payment", "The payment is not valid"),
+            Self::NotFound => (404, "not-found", "There is nothing here"),
+            Self::MethodNotAllowed => (405, "method-not-allowed", "The method is not allowed here"),
+            Self::Internal => (500, "internal", "The handler failed"),
+            Self::StoreUnavailable => (503, "store-unavailable", "The store cannot be used at the moment"),
+            Self::Overloaded => (503, "overloaded", "There are too many requests in flight"),
+            Self::Stopping => (503, "stopping", "The server is stopping"),
+        }
+    }
+
+    /// Fields beyond those of every problem.
+    fn fields(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Self::Unauthorized => &[("www-authenticate", "Bearer")],
+            // A claim may end at any moment, usually long before its lease does.
+            Self::KeyInUse | Self::LeaseLost | Self::StoreUnavailable | Self::Overloaded | Self::Stopping => {
+                &[("retry-after", "1")]
+            }
+            _ => &[],
+        }
+    }
+}
+
+/// The answer that tells a client about a problem.
+pub(in crate::reference) fn problem(problem: Problem, detail: impl AsRef<str>) -> Answer {
+    let (status, name, title) = problem.parts();
+    let body = serde_json::json!({
+        "type": format!("/problems/{name}"),
+        "title": title,
+        "status": status,
+        "detail": detail.as_ref(),
+    });
+    let every =
+        [("content-type", "application/problem+json".to_owned()), ("link", format!("<{DOCS}>; rel=\"describedby\""))];
+    let more = problem.fields().iter().map(|(name, value)| (*name, (*value).to_owned()));
+    let headers = every.into_iter().chain(more).map(|(name, value)| (name.to_owned(), value)).collect();
+    Answer { status, headers, body: body.to_string().into() }
+}
