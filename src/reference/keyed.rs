@@ -11,6 +11,7 @@ use super::store::{Completion, KeyId, Store, StoreError};
 use std::sync::Arc;
 
 /// What all requests of a server share.
+#[derive(Debug)]
 pub(super) struct App {
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Clock,

@@ -79,7 +79,13 @@ impl Controls {
 /// How often a handler was asked to fail, per tenant and reference. The oldest counts are forgotten first.
 #[derive(Debug, Default)]
 pub(super) struct FailCounts {
-    counts: Mutex<(HashMap<[u8; 32], u32>, VecDeque<[u8; 32]>)>,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    counts: HashMap<[u8; 32], u32>,
+    oldest_first: VecDeque<[u8; 32]>,
 }
 
 impl FailCounts {
@@ -91,12 +97,12 @@ impl FailCounts {
         name.update(tenant);
         name.update(reference);
         let name: [u8; 32] = name.finalize().into();
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let (counts, order) = &mut *counts;
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let Held { counts, oldest_first } = &mut *held;
         if !counts.contains_key(&name) {
-            order.push_back(name);
-            if order.len() > Self::MOST {
-                order.pop_front().map(|oldest| counts.remove(&oldest));
+            oldest_first.push_back(name);
+            if oldest_first.len() > Self::MOST {
+                oldest_first.pop_front().map(|oldest| counts.remove(&oldest));
             }
         }
         let count = counts.entry(name).or_insert(0);
@@ -281,7 +287,7 @@ mod tests {
         for i in 0..FailCounts::MOST {
             counts.next("x", &i.to_string());
         }
-        let held = counts.counts.lock().unwrap();
-        assert_eq!((held.0.len(), held.1.len()), (FailCounts::MOST, FailCounts::MOST));
+        let held = counts.held.lock().unwrap();
+        assert_eq!((held.counts.len(), held.oldest_first.len()), (FailCounts::MOST, FailCounts::MOST));
     }
 }

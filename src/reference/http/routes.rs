@@ -1,7 +1,7 @@
 //! The routes, and the way of a request through the checks that come before its claim.
 
 use super::answer::{json, respond, response};
-use super::body::{read, read_json};
+use super::body::read;
 use super::problem::DOCS;
 use super::tenant::tenant;
 use super::{Problem, problem};
@@ -71,21 +71,27 @@ async fn create(app: Arc<App>, operation: Operation, request: Request) -> Respon
 }
 
 /// The checks that need no record, in their order: credentials, key, test headers, body. None of them uses up a key.
+///
+/// The body is read before the first of them, so that a client which is still sending gets to see its refusal.
 async fn before_the_claim(app: &App, operation: Operation, request: Request) -> Result<Keyed, Answer> {
     let (head, body) = request.into_parts();
+    let body = read(body).await;
     let tenant = tenant(&head.headers)?;
     let key = Key::read(&head.headers).map_err(|error| match error {
         KeyError::Missing => problem(Problem::KeyMissing, error.to_string()),
         _ => problem(Problem::KeyMalformed, error.to_string()),
     })?;
     let controls = Controls::read(&head.headers).map_err(|reason| problem(Problem::BadRequest, reason))?;
-    let (bytes, body) = read_json(body).await?;
+    let bytes = body?;
+    let not_json =
+        |reason: &dyn std::fmt::Display| problem(Problem::BadRequest, format!("the body is not JSON: {reason}"));
+    let body = serde_json::from_slice(&bytes).map_err(|error| not_json(&error))?;
     let Operation { method, route, policy } = operation;
     let path = head.uri.path_and_query().map_or(route, |path| path.as_str());
     let fingerprint = if app.faults.contains(Fault::PayloadMismatchIgnored) {
         Fingerprint([0; 32])
     } else {
-        fingerprint(method, path, &bytes).ok_or_else(|| problem(Problem::BadRequest, "the body is not JSON"))?
+        fingerprint(method, path, &bytes).ok_or_else(|| not_json(&"it has no canonical form"))?
     };
     let scope_tenant = if app.faults.contains(Fault::CrossTenantReplay) { "" } else { tenant };
     let scope = Scope { tenant: scope_tenant.to_owned(), method, route };

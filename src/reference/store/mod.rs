@@ -66,7 +66,7 @@ pub(super) struct StoreError(pub(super) String);
 pub(super) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// A place for records and payments.
-pub(super) trait Store: Send + Sync + 'static {
+pub(super) trait Store: fmt::Debug + Send + Sync + 'static {
     /// Decides a request for a key and, if granted, inserts or takes over its record, visible to everybody at once.
     fn claim(&self, id: KeyId, request: Claim, terms: Terms) -> Pending<'_, Verdict>;
 

@@ -11,7 +11,10 @@ use super::{Completion, KeyId, Payment, Pending, Store, StoreError};
 use crate::reference::core::{self, Claim, LostLease, OwnerToken, Record, Terms, Time, Verdict};
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
 
 pub use open::OpenError;
 
@@ -35,6 +38,9 @@ const RELEASE: &str = "DELETE FROM idempotency_keys
 const INSERT_PAYMENT: &str =
     "INSERT INTO payments (id, tenant, amount, currency, reference, status) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
+/// How long a transaction waits for those before it.
+const QUEUE: Duration = Duration::from_secs(10);
+
 /// One connection to one file. SQLite has one writer at a time anyway, so more connections would only wait elsewhere.
 #[derive(Debug)]
 pub(in crate::reference) struct Sqlite {
@@ -47,24 +53,24 @@ impl Sqlite {
         Ok(Self { connection: Arc::new(Mutex::new(open::open(path)?)) })
     }
 
-    /// Runs `work` in one transaction on a thread that may block. It ends even when nobody waits for it any more.
+    /// Runs `work` in one transaction on a thread that may block. Once begun it ends, even when nobody waits any more.
     fn transact<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<Outcome<T>> + Send + 'static,
     ) -> Pending<'_, T> {
-        let connection = Arc::clone(&self.connection);
-        let blocking = tokio::task::spawn_blocking(move || {
-            // A panic drops the transaction, which rolls it back, so a poisoned lock guards a clean connection.
-            let mut connection = connection.lock().unwrap_or_else(PoisonError::into_inner);
-            // Immediate: the lock to write is taken at the start, where the busy timeout applies.
-            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-            match work(&transaction)? {
-                Outcome::Commit(value) => transaction.commit().map(|()| value),
-                Outcome::RollBack(value) => transaction.rollback().map(|()| value),
-            }
-        });
         Box::pin(async move {
-            match blocking.await {
+            let queue = timeout(QUEUE, Arc::clone(&self.connection).lock_owned());
+            let mut connection = queue.await.map_err(|_| StoreError("too many transactions are waiting".into()))?;
+            let transacted = tokio::task::spawn_blocking(move || {
+                // Immediate: the lock to write is taken at the start, where the busy timeout applies. Whatever fails
+                // or panics from here to the commit drops the transaction, which rolls it back.
+                let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                match work(&transaction)? {
+                    Outcome::Commit(value) => transaction.commit().map(|()| value),
+                    Outcome::RollBack(value) => transaction.rollback().map(|()| value),
+                }
+            });
+            match transacted.await {
                 Ok(result) => result.map_err(|error| StoreError(error.to_string())),
                 Err(error) => Err(StoreError(error.to_string())),
             }

@@ -212,7 +212,7 @@ async fn seen(store: &Arc<dyn Store>, uses: &[Use], run: u32) -> Vec<String> {
 
 #[test]
 fn both_stores_do_the_same() {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     let both = both();
     let run = std::cell::Cell::new(0);
     let config = proptest::test_runner::Config { cases: 100, failure_persistence: None, ..ProptestConfig::default() };

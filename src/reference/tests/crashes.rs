@@ -50,7 +50,7 @@ async fn a_client_that_hangs_up_cancels_nothing() {
     with(&[], async |subject| {
         let client = subject.client;
         let key = ("Idempotency-Key", "\"k\"");
-        let request = client::request("POST", "/payments", &[key, ("X-Test-Delay-Ms", "50")], BODY.as_bytes());
+        let request = client::request("POST", "/payments", &[key, ("X-Test-Delay-Ms", "300")], BODY.as_bytes());
         let mut stream = TcpStream::connect(client.addr).await.unwrap();
         stream.write_all(&request).await.unwrap();
         subject.claimed("/payments", "k").await;
@@ -94,8 +94,10 @@ async fn a_body_that_is_too_large_claims_nothing() {
         };
         let largest = padded(1024 * 1024);
         assert_eq!(largest.len(), 1024 * 1024);
-        let refused = client.pay("/payments", "k", &padded(1024 * 1024 + 1), &[]).await.unwrap();
-        assert_eq!(refused.refusal(), (413, "body-too-large".into()));
+        for length in [1024 * 1024 + 1, 8 * 1024 * 1024] {
+            let refused = client.pay("/payments", "k", &padded(length), &[]).await.unwrap();
+            assert_eq!(refused.refusal(), (413, "body-too-large".into()));
+        }
         assert_eq!(client.pay("/payments", "k", &largest, &[]).await.unwrap().status, 201);
         let deep = "[".repeat(100_000);
         assert_eq!(client.pay("/payments", "d", &deep, &[]).await.unwrap().refusal(), (400, "bad-request".into()));

@@ -92,3 +92,26 @@ async fn broken_http_ends_its_connection_and_nothing_else() {
     assert_eq!(subject.client.send("GET", "/health", &[], b"").await.unwrap().status, 200);
     subject.server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_fails_refuses_and_does_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let server = start(Config { store: StoreChoice::Sqlite(path.clone()), ..Config::default() }).await.unwrap();
+    let client = Client { addr: server.addr() };
+    let holder = rusqlite::Connection::open(&path).unwrap();
+    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let refused = client.pay("/payments", "k", BODY, &[]).await.unwrap();
+    assert_eq!(refused.refusal(), (503, "store-unavailable".into()));
+    holder.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(client.effects(&[]).await, 0);
+    assert_eq!(client.pay("/payments", "k", BODY, &[]).await.unwrap().status, 201);
+    // The table of the effects breaks between claim and commit: the claim is given back and nothing has happened.
+    holder.execute_batch("ALTER TABLE payments RENAME TO gone").unwrap();
+    let refused = client.pay("/payments", "l", BODY, &[]).await.unwrap();
+    assert_eq!(refused.refusal(), (503, "store-unavailable".into()));
+    holder.execute_batch("ALTER TABLE gone RENAME TO payments").unwrap();
+    let retry = client.pay("/payments", "l", BODY, &[]).await.unwrap();
+    assert_eq!((retry.status, retry.replayed(), client.effects(&[]).await), (201, false, 2));
+    server.stop().await;
+}
