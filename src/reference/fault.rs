@@ -111,14 +111,14 @@ impl fmt::Display for Fault {
 
 /// No fault has the name that was given.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no fault named \"{given}\"{}; the faults are {}", suggestion(.nearest), names())]
+#[error("there is no fault named \"{given}\"{} The faults are: {}", suggestion(.nearest), names())]
 pub struct UnknownFault {
     given: String,
     nearest: Option<&'static str>,
 }
 
 fn suggestion(nearest: &Option<&'static str>) -> String {
-    nearest.map(|name| format!(", did you mean \"{name}\"?")).unwrap_or_default()
+    nearest.map_or_else(|| ".".to_owned(), |name| format!("; did you mean \"{name}\"?"))
 }
 
 fn names() -> String {

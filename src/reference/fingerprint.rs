@@ -199,6 +199,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn other_bytes_of_one_value_agree(value in json()) {
             let pretty = serde_json::to_string_pretty(&reversed(&value)).unwrap();

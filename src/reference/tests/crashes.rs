@@ -1,6 +1,8 @@
 //! What holds when owners die, hang or are abandoned, and when requests do not arrive whole.
 
 use super::*;
+use hyper::service::Service;
+use hyper_util::service::TowerToHyperService;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -60,6 +62,25 @@ async fn a_client_that_hangs_up_cancels_nothing() {
         until(async || client.effects(&[]).await == 1).await;
         assert!(client.pay("/payments", "k", BODY, &[]).await.unwrap().replayed());
         assert_eq!(client.effects(&[]).await, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_is_dropped_with_its_request_cancels_nothing() {
+    with(&[], async |subject| {
+        let router = TowerToHyperService::new(http::router(subject.server.app.clone()));
+        let request = axum::http::Request::post("/payments")
+            .header("Idempotency-Key", "\"k\"")
+            .header("X-Test-Delay-Ms", "300")
+            .body(axum::body::Body::from(BODY))
+            .unwrap();
+        tokio::select! {
+            _ = router.call(request) => {}
+            () = subject.claimed("/payments", "k") => {}
+        }
+        until(async || subject.client.effects(&[]).await == 1).await;
+        assert!(subject.client.pay("/payments", "k", BODY, &[]).await.unwrap().replayed());
     })
     .await;
 }
