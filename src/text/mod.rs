@@ -3,10 +3,21 @@
 //! Every YAML file enters through one function, every duration and every `${...}` has one parser, and every
 //! text that leaves the program goes through one [`Redactor`].
 
+mod diagnostic;
 mod duration;
+mod explain;
+mod mask;
 mod redact;
+mod shapes;
+mod suggest;
 mod template;
+mod yaml;
 
+pub use diagnostic::{At, Diagnostic, Problems};
 pub use duration::{DurationError, Span};
+pub use mask::is_secret_name;
 pub use redact::Redactor;
+pub use shapes::{Entries, OneOrMore};
+pub use suggest::{closest, one_of, suggestion};
 pub use template::{JsonTemplate, Template, TemplateError, Var, Vars};
+pub use yaml::{Source, Spanned, from_yaml};

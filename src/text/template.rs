@@ -109,6 +109,11 @@ impl Template {
         self.0.iter().any(|part| matches!(part, Part::Env(_)))
     }
 
+    /// The names of the environment variables that are still to be resolved.
+    pub fn env_names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| if let Part::Env(name) = part { Some(name.as_str()) } else { None })
+    }
+
     /// The text with every placeholder replaced.
     ///
     /// # Errors
@@ -152,17 +157,28 @@ impl fmt::Display for Template {
 }
 
 /// A JSON value whose strings are templates. Member names are taken as they are.
+///
+/// It is kept as a tree whose leaves are parsed templates, so that an inserted value is never read as a template.
 #[derive(Debug, Clone, PartialEq)]
-pub struct JsonTemplate(Value);
+pub struct JsonTemplate(Node);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Node {
+    /// Null, a boolean or a number.
+    Fixed(Value),
+    Text(Template),
+    Array(Vec<Node>),
+    /// The members in the order of the file.
+    Object(Vec<(String, Node)>),
+}
 
 impl JsonTemplate {
-    /// Takes a value, checking every string in it.
+    /// Takes a value, parsing every string in it.
     ///
     /// # Errors
     /// When a string is not a template.
     pub fn parse(value: Value) -> Result<Self, TemplateError> {
-        each_string(&value, &mut |text| Template::parse(text).map(drop))?;
-        Ok(Self(value))
+        Node::parse(value).map(Self)
     }
 
     /// Replaces every `${env:NAME}` with what `lookup` gives.
@@ -170,18 +186,20 @@ impl JsonTemplate {
     /// # Errors
     /// When `lookup` does not know a name.
     pub fn resolve_env(self, lookup: &dyn Fn(&str) -> Option<String>) -> Result<Self, TemplateError> {
-        map_strings(&self.0, &|text| Ok(Value::String(Template::parse(text)?.resolve_env(lookup)?.to_string())))
-            .map(Self)
+        self.0.map(&|template| template.resolve_env(lookup)).map(Self)
     }
 
     /// The names of the placeholders in it, in order, repeated ones included.
     pub fn names(&self) -> Vec<String> {
         let mut names = Vec::new();
-        let collected = each_string(&self.0, &mut |text| {
-            names.extend(Template::parse(text)?.names().map(str::to_owned));
-            Ok(())
-        });
-        debug_assert!(collected.is_ok(), "the strings were checked when the template was made");
+        self.0.each(&mut |template| names.extend(template.names().map(str::to_owned)));
+        names
+    }
+
+    /// The names of the environment variables that are still to be resolved, in order, repeated ones included.
+    pub fn env_names(&self) -> Vec<String> {
+        let mut names = Vec::new();
+        self.0.each(&mut |template| names.extend(template.env_names().map(str::to_owned)));
         names
     }
 
@@ -190,68 +208,84 @@ impl JsonTemplate {
     /// # Errors
     /// When a placeholder has no value.
     pub fn render(&self, vars: &Vars) -> Result<Value, TemplateError> {
-        map_strings(&self.0, &|text| {
-            let template = Template::parse(text)?;
-            match template.alone().and_then(|name| vars.get(name)) {
-                Some(Var::Number(number)) => Ok(Value::Number(Number::from(*number))),
-                _ => template.render(vars).map(Value::String),
-            }
+        self.0.render(vars)
+    }
+
+    /// The value changed by a JSON merge patch (RFC 7396): members of the patch replace those of the value, and
+    /// `null` removes them.
+    pub fn merged(&self, patch: &Self) -> Self {
+        Self(self.0.clone().merged(&patch.0))
+    }
+}
+
+impl Node {
+    fn parse(value: Value) -> Result<Self, TemplateError> {
+        Ok(match value {
+            Value::String(text) => Self::Text(Template::parse(&text)?),
+            Value::Array(items) => Self::Array(items.into_iter().map(Self::parse).collect::<Result<_, _>>()?),
+            Value::Object(members) => Self::Object(
+                members
+                    .into_iter()
+                    .map(|(name, member)| Ok((name, Self::parse(member)?)))
+                    .collect::<Result<_, _>>()?,
+            ),
+            fixed @ (Value::Null | Value::Bool(_) | Value::Number(_)) => Self::Fixed(fixed),
         })
     }
 
-    /// The value with a JSON merge patch (RFC 7396) applied.
-    #[must_use]
-    pub fn merged(&self, patch: &Self) -> Self {
-        let mut value = self.0.clone();
-        merge(&mut value, &patch.0);
-        Self(value)
+    fn map(self, f: &dyn Fn(Template) -> Result<Template, TemplateError>) -> Result<Self, TemplateError> {
+        Ok(match self {
+            Self::Text(template) => Self::Text(f(template)?),
+            Self::Array(items) => Self::Array(items.into_iter().map(|item| item.map(f)).collect::<Result<_, _>>()?),
+            Self::Object(members) => Self::Object(
+                members.into_iter().map(|(name, member)| Ok((name, member.map(f)?))).collect::<Result<_, _>>()?,
+            ),
+            fixed @ Self::Fixed(_) => fixed,
+        })
     }
 
-    /// The value as written, with its placeholders.
-    pub fn as_value(&self) -> &Value {
-        &self.0
-    }
-}
-
-fn merge(value: &mut Value, patch: &Value) {
-    let Value::Object(changes) = patch else {
-        *value = patch.clone();
-        return;
-    };
-    if !value.is_object() {
-        *value = Value::Object(serde_json::Map::new());
-    }
-    let Value::Object(members) = value else { return };
-    for (name, change) in changes {
-        if change.is_null() {
-            members.shift_remove(name);
-        } else {
-            merge(members.entry(name.clone()).or_insert(Value::Null), change);
+    fn each(&self, f: &mut dyn FnMut(&Template)) {
+        match self {
+            Self::Text(template) => f(template),
+            Self::Array(items) => items.iter().for_each(|item| item.each(f)),
+            Self::Object(members) => members.iter().for_each(|(_, member)| member.each(f)),
+            Self::Fixed(_) => {}
         }
     }
-}
 
-fn each_string(value: &Value, f: &mut dyn FnMut(&str) -> Result<(), TemplateError>) -> Result<(), TemplateError> {
-    match value {
-        Value::String(text) => f(text),
-        Value::Array(items) => items.iter().try_for_each(|item| each_string(item, f)),
-        Value::Object(members) => members.values().try_for_each(|member| each_string(member, f)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => Ok(()),
+    fn render(&self, vars: &Vars) -> Result<Value, TemplateError> {
+        Ok(match self {
+            Self::Fixed(value) => value.clone(),
+            Self::Text(template) => match template.alone().and_then(|name| vars.get(name)) {
+                Some(Var::Number(number)) => Value::Number(Number::from(*number)),
+                _ => Value::String(template.render(vars)?),
+            },
+            Self::Array(items) => Value::Array(items.iter().map(|item| item.render(vars)).collect::<Result<_, _>>()?),
+            Self::Object(members) => Value::Object(
+                members
+                    .iter()
+                    .map(|(name, member)| Ok((name.clone(), member.render(vars)?)))
+                    .collect::<Result<_, _>>()?,
+            ),
+        })
     }
-}
 
-fn map_strings(value: &Value, f: &dyn Fn(&str) -> Result<Value, TemplateError>) -> Result<Value, TemplateError> {
-    Ok(match value {
-        Value::String(text) => f(text)?,
-        Value::Array(items) => Value::Array(items.iter().map(|item| map_strings(item, f)).collect::<Result<_, _>>()?),
-        Value::Object(members) => Value::Object(
-            members
-                .iter()
-                .map(|(name, member)| Ok((name.clone(), map_strings(member, f)?)))
-                .collect::<Result<_, _>>()?,
-        ),
-        other => other.clone(),
-    })
+    fn merged(self, patch: &Self) -> Self {
+        let Self::Object(changes) = patch else { return patch.clone() };
+        let mut members = if let Self::Object(members) = self { members } else { Vec::new() };
+        for (name, change) in changes {
+            let place = members.iter().position(|(member, _)| member == name);
+            if matches!(change, Self::Fixed(Value::Null)) {
+                members.retain(|(member, _)| member != name);
+            } else if let Some(place) = place {
+                let old = std::mem::replace(&mut members[place].1, Self::Fixed(Value::Null));
+                members[place].1 = old.merged(change);
+            } else {
+                members.push((name.clone(), Self::Fixed(Value::Null).merged(change)));
+            }
+        }
+        Self::Object(members)
+    }
 }
 
 #[cfg(test)]
@@ -297,5 +331,47 @@ mod tests {
         let template = JsonTemplate::parse(json!({"a": "${n}", "b": ["x${n}"], "c": 1, "d": {"e": "${who}"}})).unwrap();
         assert_eq!(template.render(&vars()).unwrap(), json!({"a": 8, "b": ["x8"], "c": 1, "d": {"e": "a&b"}}));
         assert_eq!(template.names(), ["n", "n", "who"]);
+    }
+
+    #[test]
+    fn an_environment_value_in_json_is_never_read_as_a_template() {
+        let template = JsonTemplate::parse(json!({"a": "${env:T}", "b": ["${n}"]})).unwrap();
+        assert_eq!(template.env_names(), ["T"]);
+        let resolved = template.resolve_env(&|_| Some("${n} ${".to_owned())).unwrap();
+        assert_eq!(resolved.names(), ["n"]);
+        assert_eq!(resolved.render(&vars()).unwrap(), json!({"a": "${n} ${", "b": [8]}));
+    }
+
+    /// The examples of RFC 7396, appendix A.
+    #[test]
+    fn merges_as_the_examples_of_the_rfc() {
+        for (original, patch, result) in [
+            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+            (json!({"a": "b"}), json!({"a": null}), json!({})),
+            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
+            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
+            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
+            (json!(["a", "b"]), json!(["c", "d"]), json!(["c", "d"])),
+            (json!({"a": "b"}), json!(["c"]), json!(["c"])),
+            (json!({"a": "foo"}), json!(null), json!(null)),
+            (json!({"a": "foo"}), json!("bar"), json!("bar")),
+            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
+            (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
+            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+        ] {
+            let merged =
+                JsonTemplate::parse(original.clone()).unwrap().merged(&JsonTemplate::parse(patch.clone()).unwrap());
+            assert_eq!(merged.render(&Vars::new()).unwrap(), result, "{original} with {patch}");
+        }
+    }
+
+    #[test]
+    fn a_merge_keeps_the_order_of_members() {
+        let base = JsonTemplate::parse(json!({"z": 1, "a": "${n}", "m": 3})).unwrap();
+        let merged = base.merged(&JsonTemplate::parse(json!({"a": "x", "b": 4})).unwrap());
+        assert_eq!(merged.render(&vars()).unwrap().to_string(), r#"{"z":1,"a":"x","m":3,"b":4}"#);
     }
 }
