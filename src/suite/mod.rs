@@ -1,7 +1,13 @@
 //! YAML suites: what to send, in words that hold for every target.
 
+mod builtin;
+mod expect;
+mod file;
+mod load;
 mod model;
+mod steps;
 
+pub use builtin::{builtin_files, builtin_suites};
 pub use model::{
     Burst, Case, Condition, Copies, Effects, Expectation, KeyChoice, Need, NetworkFault, Pass, Place, Request,
     ServerFault, ServerFaultPoint, Slow, Step, Suite, Want, Window, Word,

@@ -3,6 +3,7 @@
 //! Every YAML file enters through one function, every duration and every `${...}` has one parser, and every
 //! text that leaves the program goes through one [`Redactor`].
 
+mod check;
 mod diagnostic;
 mod duration;
 mod explain;
@@ -13,6 +14,7 @@ mod suggest;
 mod template;
 mod yaml;
 
+pub use check::Check;
 pub use diagnostic::{At, Diagnostic, Problems};
 pub use duration::{DurationError, Span};
 pub use mask::is_secret_name;

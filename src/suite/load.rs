@@ -1,0 +1,282 @@
+//! From a suite file to a suite: every name looked up, every word read, all that is wrong told at once.
+
+use std::path::Path;
+
+use super::{
+    Case, Condition, Need, Place, Suite, expect,
+    file::{CaseFile, SuiteFile, Text},
+    steps::{self, Names},
+};
+use crate::{
+    spec::{RULES, RuleId},
+    target::{Disposal, ExpiredKey, Fingerprint, InFlight, MalformedKey, Mismatch},
+    text::{At, Check, Diagnostic, Problems, Redactor, Source, Spanned, Template, from_yaml, suggestion},
+};
+
+const MOST_CASES: usize = 500;
+const LONGEST_TITLE: usize = 120;
+const LONGEST_ABOUT: usize = 500;
+
+impl Suite {
+    /// Reads a suite file.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn load(path: &Path) -> Result<Self, Problems> {
+        Self::of(&Source::read(path)?)
+    }
+
+    /// Reads a suite from a text; `file_name` is what people know it by.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
+    pub fn parse(text: &str, file_name: &str) -> Result<Self, Problems> {
+        Self::of(&Source::from_bytes(file_name, text.as_bytes())?)
+    }
+
+    fn of(source: &Source) -> Result<Self, Problems> {
+        let file: SuiteFile = from_yaml(source)?;
+        let mut check = Check::new(source);
+        let suite = suite(&mut check, &file);
+        check.finish(suite, &Redactor::new())
+    }
+}
+
+impl From<At> for Place {
+    fn from(at: At) -> Self {
+        Self { line: at.line, column: at.column }
+    }
+}
+
+fn suite(check: &mut Check<'_>, file: &SuiteFile) -> Option<Suite> {
+    let name = check.name("a suite", &file.suite);
+    sentence(check, "about", &file.about, LONGEST_ABOUT);
+    if file.cases.value.is_empty() {
+        check.error("the suite has no case", file.cases.at, "an empty list", "add a case: `- case: NAME`");
+    }
+    if file.cases.value.len() > MOST_CASES {
+        let title = format!("the suite has {} cases", file.cases.value.len());
+        let at = file.cases.value[MOST_CASES].at;
+        check.error(title, at, "one too many", format!("split it: a file has at most {MOST_CASES} cases"));
+        return None;
+    }
+    let mut names = Vec::new();
+    let cases: Option<Vec<_>> = file
+        .cases
+        .value
+        .iter()
+        .map(|case_file| {
+            check.unique("cases", &case_file.value.case, &mut names);
+            case(check, case_file)
+        })
+        // Every case is looked at, also after a wrong one.
+        .collect::<Vec<_>>()
+        .into_iter()
+        .collect();
+    Some(Suite {
+        name: name?,
+        about: file.about.value.trim().to_owned(),
+        file: check.source().name().to_owned(),
+        cases: cases?,
+    })
+}
+
+fn case(check: &mut Check<'_>, spanned: &Spanned<CaseFile>) -> Option<Case> {
+    let file = &spanned.value;
+    let name = check.name("a case", &file.case);
+    let rules = rules(check, file);
+    let tags: Vec<_> = file.tags.iter().filter_map(|tag| check.name("a tag", tag)).collect();
+    let needs: Vec<_> = file
+        .needs
+        .iter()
+        .filter_map(|need| check.word("need", need, &[("effect-probe", Need::EffectProbe)]))
+        .collect();
+    let when: Vec<_> = file.when.0.iter().filter_map(|(key, value)| condition(check, key, value)).collect();
+    let (steps, names) = steps::read(check, file);
+    let title = title(check, file);
+    let vary = vary(check, file, &names);
+    let expectations = expect::read(check, file, &rules, &names);
+    Some(Case {
+        name: name?,
+        title: title?,
+        place: file.case.at.into(),
+        rules,
+        tags,
+        needs,
+        when,
+        vary,
+        steps,
+        given: expectations.given,
+        overlap: expectations.overlap,
+        expect: expectations.expect,
+        effects: expectations.effects,
+    })
+}
+
+fn rules(check: &mut Check<'_>, file: &CaseFile) -> Vec<RuleId> {
+    if file.rules.value.is_empty() {
+        check.error("the case tests no rule", file.rules.at, "an empty list", "name at least one rule that it can break");
+    }
+    let mut seen = Vec::new();
+    let mut rules = Vec::new();
+    for text in &file.rules.value {
+        if let Some(id) = rule(check, text)
+            && check.unique("rules of this case", text, &mut seen)
+        {
+            rules.push(id);
+        }
+    }
+    rules
+}
+
+/// A rule by its name.
+pub(super) fn rule(check: &mut Check<'_>, text: &Text) -> Option<RuleId> {
+    let id = text.value.parse::<RuleId>().ok();
+    if id.is_none() {
+        let ids: Vec<_> = RULES.iter().map(|rule| rule.id).collect();
+        let help = match suggestion(&text.value, &ids) {
+            near if near.starts_with("did you mean") => near,
+            _ => "`idemproof rules` lists all rules".to_owned(),
+        };
+        check.error(format!("unknown rule `{}`", text.value), text.at, "no rule is called so", help);
+    }
+    id
+}
+
+fn sentence(check: &mut Check<'_>, what: &str, text: &Text, longest: usize) {
+    if text.value.trim().is_empty() {
+        check.error(format!("`{what}` is empty"), text.at, "here", "write one sentence");
+    }
+    let length = text.value.chars().count();
+    if length > longest {
+        let title = format!("`{what}` has {length} characters");
+        check.error(title, text.at, "too long", format!("write at most {longest}"));
+    }
+}
+
+fn title(check: &mut Check<'_>, file: &CaseFile) -> Option<Template> {
+    sentence(check, "title", &file.title, LONGEST_TITLE);
+    if file.title.value.trim().contains('\n') {
+        check.error("the title has more than one line", file.title.at, "here", "write it on one line");
+    }
+    let template = match Template::parse(file.title.value.trim()) {
+        Ok(template) => template,
+        Err(error) => {
+            check.error(error.to_string(), file.title.at, "in this title", "write ${name} with a name of `vary`");
+            return None;
+        }
+    };
+    let known = vary_names(file);
+    for name in template.names().chain(template.env_names()) {
+        if !known.contains(&name) {
+            let at = check.source().find(file.title.at, &format!("${{{name}}}"));
+            check.error(
+                format!("nothing gives `${{{name}}}` a value"),
+                at,
+                "not a name of `vary`",
+                match known.first() {
+                    Some(first) => format!("write ${{{first}}}"),
+                    None => format!("add `vary: {{ {name}: [2, 8, 32] }}`, or write the text without it"),
+                },
+            );
+        }
+    }
+    Some(template)
+}
+
+/// The names of `vary`.
+pub(super) fn vary_names(file: &CaseFile) -> Vec<&str> {
+    file.vary.iter().flat_map(|vary| vary.value.0.iter().map(|(name, _)| name.value.as_str())).collect()
+}
+
+fn vary(check: &mut Check<'_>, file: &CaseFile, names: &Names) -> Option<(String, Vec<u64>)> {
+    let vary = file.vary.as_ref()?;
+    let [(name, values)] = vary.value.0.as_slice() else {
+        let (title, at) = match vary.value.0.get(1) {
+            Some((second, _)) => ("`vary` has more than one name", second.at),
+            None => ("`vary` has no name", vary.at),
+        };
+        check.error(title, at, "here", "give exactly one name, such as `vary: { n: [2, 8, 32] }`");
+        return None;
+    };
+    check.name("a variable", name);
+    if values.value.is_empty() {
+        check.error("`vary` has no value", values.at, "an empty list", "give at least one, such as [2, 8, 32]");
+    }
+    if !names.vary_used {
+        check.error(
+            format!("`{}` varies nothing", name.value),
+            name.at,
+            "no step uses it",
+            format!("write `copies: \"${{{}}}\"` in a burst, or remove `vary`", name.value),
+        );
+    }
+    let mut seen: Vec<&Spanned<u64>> = Vec::new();
+    for value in &values.value {
+        steps::copies_in_range(check, value.value, value.at);
+        if let Some(first) = seen.iter().find(|other| other.value == value.value) {
+            check.push(
+                Diagnostic::new(format!("the value {} stands here twice", value.value))
+                    .at(value.at, "again")
+                    .at(first.at, "first here")
+                    .help("remove one of them"),
+            );
+        }
+        seen.push(value);
+    }
+    Some((name.value.clone(), values.value.iter().map(|value| value.value).collect()))
+}
+
+fn condition(check: &mut Check<'_>, key: &Text, value: &Text) -> Option<Condition> {
+    let disposal = [("release", Disposal::Release), ("store", Disposal::Store)];
+    let what = format!("value of `{}`", key.value);
+    match key.value.as_str() {
+        "failure_before_effect" => check.word(&what, value, &disposal).map(Condition::FailureBeforeEffect),
+        "failure_after_effect" => check.word(&what, value, &disposal).map(Condition::FailureAfterEffect),
+        "validation_failure" => check.word(&what, value, &disposal).map(Condition::ValidationFailure),
+        "in_flight" => check
+            .word(&what, value, &[("refuse", InFlight::Refuse), ("wait", InFlight::Wait)])
+            .map(Condition::InFlight),
+        "mismatch" => check
+            .word(
+                &what,
+                value,
+                &[("refuse", Mismatch::Refuse), ("replay", Mismatch::Replay), ("execute", Mismatch::Execute)],
+            )
+            .map(Condition::Mismatch),
+        "fingerprint" => check
+            .word(&what, value, &[("json", Fingerprint::Json), ("bytes", Fingerprint::Bytes)])
+            .map(Condition::Fingerprint),
+        "key_required" => check.word(&what, value, &[("true", true), ("false", false)]).map(Condition::KeyRequired),
+        "malformed_key" => check
+            .word(
+                &what,
+                value,
+                &[("refuse", MalformedKey::Refuse), ("ignore", MalformedKey::Ignore), ("accept", MalformedKey::Accept)],
+            )
+            .map(Condition::MalformedKey),
+        "expired_key" => check
+            .word(&what, value, &[("fresh", ExpiredKey::Fresh), ("refuse", ExpiredKey::Refuse)])
+            .map(Condition::ExpiredKey),
+        unknown => {
+            let known = [
+                "failure_before_effect",
+                "failure_after_effect",
+                "validation_failure",
+                "in_flight",
+                "mismatch",
+                "fingerprint",
+                "key_required",
+                "malformed_key",
+                "expired_key",
+            ];
+            check.error(
+                format!("unknown condition `{unknown}`"),
+                key.at,
+                "no policy key is called so",
+                suggestion(unknown, &known),
+            );
+            None
+        }
+    }
+}
