@@ -48,6 +48,10 @@ pub(super) fn read(check: &mut Check<'_>, file: &CaseFile, rules: &[RuleId], nam
             if let Some(effects) = &expect.value.effects {
                 all.effects = context.effects(effects);
             }
+            if let Some(overlap) = &expect.value.overlap {
+                let help = "move it under `given`: attempts that did not overlap prove nothing";
+                context.check.error("`overlap` is not an outcome", overlap.at, "here", help);
+            }
             if expect.value.wants.is_empty() && expect.value.effects.is_none() {
                 context.check.error("the case expects nothing", expect.at, "empty", "name an attempt and its outcome");
             }
@@ -74,7 +78,9 @@ impl Context<'_, '_> {
     }
 
     fn expectation(&mut self, name: &Text, want: &Spanned<WantFile>, place: &str) -> Option<Expectation> {
-        let known = self.known(name, place);
+        if !self.known(name, place) {
+            return None;
+        }
         let (want, rule) = match &want.value {
             WantFile::Words(words) => {
                 let words = Spanned { value: words.clone(), at: want.at };
@@ -85,7 +91,6 @@ impl Context<'_, '_> {
                 (self.want(name, map, want.at), rule)
             }
         };
-        known.then_some(())?;
         Some(Expectation { name: name.value.clone(), want: want?, rule, place: name.at.into() })
     }
 
@@ -95,7 +100,6 @@ impl Context<'_, '_> {
             return true;
         }
         let help = match (place, name.value.as_str()) {
-            ("expect", "overlap") => "`overlap` belongs under `given`: without it the case says nothing".to_owned(),
             ("given", "effects") => "`effects` belongs under `expect`".to_owned(),
             _ => {
                 let names: Vec<_> = self.names.attempts.iter().map(|attempt| attempt.value.as_str()).collect();
@@ -131,7 +135,8 @@ impl Context<'_, '_> {
                 None
             }
             (None, None, None) => {
-                let help = "write `is: [replay, in-flight]`, or for a burst `executed: 1` and `rest: [replay, in-flight]`";
+                let help =
+                    "write `is: [replay, in-flight]`, or for a burst `executed: 1` and `rest: [replay, in-flight]`";
                 self.check.error("no outcome is given", at, "in this map", help);
                 None
             }
@@ -162,6 +167,13 @@ impl Context<'_, '_> {
         let mut words: Vec<Word> = Vec::new();
         let mut wrong = texts.is_empty();
         for text in texts {
+            if text.value.parse::<u16>().is_ok() {
+                let help = "outcomes are meanings, such as `in-flight`; the target's policy says which status that is";
+                let title = format!("`{}` is not an outcome", text.value);
+                self.check.error(title, text.at, "a suite knows no status", help);
+                wrong = true;
+                continue;
+            }
             match self.check.word("outcome", text, &WORDS) {
                 Some(word) if words.contains(&word) => {
                     let title = format!("the outcome `{}` stands here twice", text.value);
@@ -200,7 +212,8 @@ impl Context<'_, '_> {
             seen.push(name.clone());
         }
         if group.value.len() < 2 {
-            let help = "name at least two, such as `overlap: [[first, second]]`; a burst is checked without being named";
+            let help =
+                "name at least two, such as `overlap: [[first, second]]`; a burst is checked without being named";
             self.check.error("an overlap of fewer than two attempts", group.at, "here", help);
             return None;
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+    de::{Error, IgnoredAny, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
 };
 
 use crate::text::{Entries, OneOrMore, Spanned};
@@ -90,6 +90,8 @@ pub(super) struct GivenFile {
 pub(super) struct ExpectFile {
     pub(super) wants: Vec<(Text, Spanned<WantFile>)>,
     pub(super) effects: Option<Spanned<EffectsFile>>,
+    /// `overlap`, which has no business here.
+    pub(super) overlap: Option<Text>,
 }
 
 /// `success`, `[replay, in-flight]`, or a map.
@@ -159,6 +161,9 @@ impl<'de> Deserialize<'de> for ExpectFile {
                 while let Some(name) = map.next_key::<Text>()? {
                     if name.value == "effects" {
                         expect.effects = Some(map.next_value()?);
+                    } else if name.value == "overlap" {
+                        map.next_value::<IgnoredAny>()?;
+                        expect.overlap = Some(name);
                     } else {
                         expect.wants.push((name, map.next_value()?));
                     }
@@ -180,6 +185,10 @@ impl<'de> Deserialize<'de> for WantFile {
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<WantFile, E> {
                 Ok(WantFile::Words(OneOrMore::One(text.to_owned())))
+            }
+            // A number is no outcome; it is told as a word that is unknown.
+            fn visit_u64<E: Error>(self, number: u64) -> Result<WantFile, E> {
+                self.visit_str(&number.to_string())
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<WantFile, A::Error> {
                 let mut words = Vec::new();
@@ -237,7 +246,9 @@ impl<'de> Deserialize<'de> for EffectsFile {
                 match whole {
                     None => Ok(EffectsFile::ByKey(by_key)),
                     Some(counts) if by_key.is_empty() => Ok(EffectsFile::One(counts)),
-                    Some(_) => Err(A::Error::custom("`is` and `rule` stand beside the name of a key: put them under it")),
+                    Some(_) => {
+                        Err(A::Error::custom("`is` and `rule` stand beside the name of a key: put them under it"))
+                    }
                 }
             }
         }

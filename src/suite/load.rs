@@ -10,7 +10,10 @@ use super::{
 use crate::{
     spec::{RULES, RuleId},
     target::{Disposal, ExpiredKey, Fingerprint, InFlight, MalformedKey, Mismatch},
-    text::{At, Check, Diagnostic, Problems, Redactor, Source, Spanned, Template, from_yaml, suggestion},
+    text::{
+        At, Check, Diagnostic, Problems, Redactor, Source, Spanned, Template, closest, from_yaml, most_alike,
+        suggestion,
+    },
 };
 
 const MOST_CASES: usize = 500;
@@ -86,11 +89,8 @@ fn case(check: &mut Check<'_>, spanned: &Spanned<CaseFile>) -> Option<Case> {
     let name = check.name("a case", &file.case);
     let rules = rules(check, file);
     let tags: Vec<_> = file.tags.iter().filter_map(|tag| check.name("a tag", tag)).collect();
-    let needs: Vec<_> = file
-        .needs
-        .iter()
-        .filter_map(|need| check.word("need", need, &[("effect-probe", Need::EffectProbe)]))
-        .collect();
+    let needs: Vec<_> =
+        file.needs.iter().filter_map(|need| check.word("need", need, &[("effect-probe", Need::EffectProbe)])).collect();
     let when: Vec<_> = file.when.0.iter().filter_map(|(key, value)| condition(check, key, value)).collect();
     let (steps, names) = steps::read(check, file);
     let title = title(check, file);
@@ -115,13 +115,18 @@ fn case(check: &mut Check<'_>, spanned: &Spanned<CaseFile>) -> Option<Case> {
 
 fn rules(check: &mut Check<'_>, file: &CaseFile) -> Vec<RuleId> {
     if file.rules.value.is_empty() {
-        check.error("the case tests no rule", file.rules.at, "an empty list", "name at least one rule that it can break");
+        check.error(
+            "the case tests no rule",
+            file.rules.at,
+            "an empty list",
+            "name at least one rule that it can break",
+        );
     }
     let mut seen = Vec::new();
     let mut rules = Vec::new();
     for text in &file.rules.value {
         if let Some(id) = rule(check, text)
-            && check.unique("rules of this case", text, &mut seen)
+            && check.once(text, &mut seen)
         {
             rules.push(id);
         }
@@ -134,9 +139,9 @@ pub(super) fn rule(check: &mut Check<'_>, text: &Text) -> Option<RuleId> {
     let id = text.value.parse::<RuleId>().ok();
     if id.is_none() {
         let ids: Vec<_> = RULES.iter().map(|rule| rule.id).collect();
-        let help = match suggestion(&text.value, &ids) {
-            near if near.starts_with("did you mean") => near,
-            _ => "`idemproof rules` lists all rules".to_owned(),
+        let help = match closest(&text.value, ids.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("rules with similar names: {}", most_alike(&text.value, ids, 4).join(", ")),
         };
         check.error(format!("unknown rule `{}`", text.value), text.at, "no rule is called so", help);
     }
@@ -167,7 +172,8 @@ fn title(check: &mut Check<'_>, file: &CaseFile) -> Option<Template> {
         }
     };
     let known = vary_names(file);
-    for name in template.names().chain(template.env_names()) {
+    let env: Vec<_> = template.env_names().map(|name| format!("env:{name}")).collect();
+    for name in template.names().chain(env.iter().map(String::as_str)) {
         if !known.contains(&name) {
             let at = check.source().find(file.title.at, &format!("${{{name}}}"));
             check.error(
@@ -176,6 +182,7 @@ fn title(check: &mut Check<'_>, file: &CaseFile) -> Option<Template> {
                 "not a name of `vary`",
                 match known.first() {
                     Some(first) => format!("write ${{{first}}}"),
+                    None if name.starts_with("env:") => "write the text without it".to_owned(),
                     None => format!("add `vary: {{ {name}: [2, 8, 32] }}`, or write the text without it"),
                 },
             );
@@ -234,9 +241,9 @@ fn condition(check: &mut Check<'_>, key: &Text, value: &Text) -> Option<Conditio
         "failure_before_effect" => check.word(&what, value, &disposal).map(Condition::FailureBeforeEffect),
         "failure_after_effect" => check.word(&what, value, &disposal).map(Condition::FailureAfterEffect),
         "validation_failure" => check.word(&what, value, &disposal).map(Condition::ValidationFailure),
-        "in_flight" => check
-            .word(&what, value, &[("refuse", InFlight::Refuse), ("wait", InFlight::Wait)])
-            .map(Condition::InFlight),
+        "in_flight" => {
+            check.word(&what, value, &[("refuse", InFlight::Refuse), ("wait", InFlight::Wait)]).map(Condition::InFlight)
+        }
         "mismatch" => check
             .word(
                 &what,
@@ -278,5 +285,105 @@ fn condition(check: &mut Check<'_>, key: &Text, value: &Text) -> Option<Conditio
             );
             None
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use super::super::{
+        Copies, KeyChoice, NetworkFault, Pass, ServerFault, ServerFaultPoint, Slow, Step, Want, Window, Word,
+    };
+    use super::*;
+    use crate::{spec::id, text::Span};
+
+    const TEXT: &str = r#"
+suite: drops
+about: Everything a suite can say.
+cases:
+  - case: all
+    title: ${n} at once
+    rules: [at-most-one-effect, mismatch-is-422]
+    needs: [effect-probe]
+    when: { validation_failure: store, key_required: true }
+    vary: { n: [2, 32] }
+    steps:
+      - send: { as: first, key: k, fault: cut-response, slow: past-lease, throw: after }
+      - send: { as: again, key: k, payload: changed, tenant: other, until: settled }
+      - send: { as: bare }
+      - send: { as: raw, raw_key: "'\"${key}'" }
+      - start: { as: late, key: m, slow: 300ms }
+      - join: late
+      - burst: { as: dup, key: k, copies: "${n}", release: together }
+      - burst: { as: four, key: k, copies: 4 }
+      - pass: { past: lease }
+      - pass: { for: 2s }
+    given: { first: executed, overlap: [[first, again]] }
+    expect:
+      first: [lost, executed]
+      dup: { executed: 1, rest: [replay, in-flight] }
+      again: { is: mismatch, rule: mismatch-is-422 }
+      effects: { k: 1, bare: [0, 1], m: { is: [1], rule: mismatch-is-422 } }
+"#;
+
+    #[test]
+    fn every_word_finds_its_place_in_the_model() {
+        let suite = Suite::parse(TEXT, "suites/drops.yaml")
+            .unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)));
+        assert_eq!((suite.name.as_str(), suite.file.as_str()), ("drops", "suites/drops.yaml"));
+        let case = &suite.cases[0];
+        assert_eq!(case.place, Place { line: 5, column: 11 });
+        assert_eq!(case.rules, [id::AT_MOST_ONE_EFFECT, id::MISMATCH_IS_422]);
+        assert_eq!(case.when, [Condition::ValidationFailure(Disposal::Store), Condition::KeyRequired(true)]);
+        assert_eq!(case.vary, Some(("n".to_owned(), vec![2, 32])));
+        let [
+            Step::Send(first),
+            Step::Send(again),
+            Step::Send(bare),
+            Step::Send(raw),
+            Step::Start(late),
+            Step::Join(joined),
+            Step::Burst(dup),
+            Step::Burst(four),
+            Step::Pass(past),
+            Step::Pass(length),
+        ] = case.steps.as_slice()
+        else {
+            panic!("{:?}", case.steps)
+        };
+        assert_eq!(first.fault, Some(NetworkFault::CutResponse));
+        assert_eq!(
+            (first.slow, first.server),
+            (Some(Slow::PastLease), Some(ServerFault::Throw(ServerFaultPoint::After)))
+        );
+        assert_eq!((first.payload.as_str(), first.until_settled), ("base", false));
+        assert_eq!(
+            (again.payload.as_str(), again.tenant.as_deref(), again.until_settled),
+            ("changed", Some("other"), true)
+        );
+        assert_eq!(bare.key, KeyChoice::None);
+        assert!(matches!(&raw.key, KeyChoice::Raw(template) if template.to_string() == "'\"${key}'"));
+        assert_eq!((late.slow, joined.as_str()), (Some(Slow::For(Span::from_millis(300))), "late"));
+        assert_eq!((&dup.copies, &four.copies), (&Copies::Vary, &Copies::Count(4)));
+        assert_eq!((past, length), (&Pass::Past(Window::Lease), &Pass::For(Span::from_secs(2))));
+        assert_eq!(case.given[0].want, Want::AnyOf(vec![Word::Executed]));
+        assert_eq!(case.overlap, [["first", "again"]]);
+        assert_eq!(case.expect[0].want, Want::AnyOf(vec![Word::Lost, Word::Executed]));
+        assert_eq!(case.expect[1].want, Want::Executions { executed: 1, rest: vec![Word::Replay, Word::InFlight] });
+        assert_eq!((case.expect[2].rule, case.expect[2].place.line), (Some(id::MISMATCH_IS_422), 26));
+        let effects: Vec<_> = case
+            .effects
+            .iter()
+            .map(|effects| (effects.key.as_deref(), effects.counts.as_slice(), effects.rule))
+            .collect();
+        assert_eq!(
+            effects,
+            [
+                (Some("k"), [1].as_slice(), None),
+                (Some("bare"), &[0, 1], None),
+                (Some("m"), &[1], Some(id::MISMATCH_IS_422))
+            ]
+        );
     }
 }

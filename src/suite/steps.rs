@@ -136,7 +136,7 @@ fn request(check: &mut Check<'_>, file: &RequestFile, kind: Kind, names: &mut Na
     let tenant = file.tenant.as_ref().and_then(|tenant| check.name("a tenant", tenant));
     let slow = file.slow.as_ref().and_then(|slow| slow_for(check, slow));
     let server = server_fault(check, file);
-    let until = file.until.as_ref().and_then(|until| check.word("end", until, &[("settled", true)]));
+    let until = file.until.as_ref().and_then(|until| check.word("value of `until`", until, &[("settled", true)]));
     Some(Request {
         name: name?,
         key: key?,
@@ -213,7 +213,12 @@ fn key(check: &mut Check<'_>, file: &RequestFile, names: &mut Names) -> Option<K
 fn misplaced(check: &mut Check<'_>, file: &RequestFile, kind: Kind) {
     if let Some(until) = file.until.as_ref().filter(|_| kind != Kind::Send) {
         let title = "only `send` can go on until it is settled";
-        check.error(title, until.at, "not in this step", "remove it here, and add a `send` with `until: settled` after it");
+        check.error(
+            title,
+            until.at,
+            "not in this step",
+            "remove it here, and add a `send` with `until: settled` after it",
+        );
     }
     for (name, text) in [("copies", &file.copies), ("release", &file.release)] {
         if let Some(text) = text.as_ref().filter(|_| kind != Kind::Burst) {
@@ -251,7 +256,7 @@ fn server_fault(check: &mut Check<'_>, file: &RequestFile) -> Option<ServerFault
             let title = format!("an attempt has one of `fail`, `throw` and `die`, not both `{other}` and `{name}`");
             check.error(title, text.at, "the second one", "keep one of them");
         }
-        if let Some(point) = check.word(&format!("point of `{name}`"), text, &points) {
+        if let Some(point) = check.word(&format!("value of `{name}`"), text, &points) {
             found = Some((name, make(point)));
         }
     }
@@ -261,7 +266,7 @@ fn server_fault(check: &mut Check<'_>, file: &RequestFile) -> Option<ServerFault
 fn burst(check: &mut Check<'_>, file: &RequestFile, case: &CaseFile, names: &mut Names) -> Option<Burst> {
     let request = request(check, file, Kind::Burst, names);
     if let Some(release) = &file.release {
-        check.word("release", release, &[("together", ())]);
+        check.word("value of `release`", release, &[("together", ())]);
     }
     let copies = copies(check, file, case, names);
     let count = if let Some(Copies::Count(count)) = copies { Some(u64::from(count)) } else { None };

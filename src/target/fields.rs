@@ -45,15 +45,22 @@ impl Reader<'_, '_> {
 
     /// A JSON value with placeholders.
     pub(super) fn json(&mut self, value: &Spanned<Value>, vars: &[&str]) -> Option<JsonTemplate> {
-        let template = match JsonTemplate::parse(value.value.clone()) {
-            Ok(template) => template,
-            Err(error) => {
-                self.template_error(&error, value.at);
-                return None;
+        let mut good = true;
+        for text in strings(&value.value) {
+            match Template::parse(text) {
+                Ok(template) => {
+                    let names: Vec<_> = template.names().map(str::to_owned).collect();
+                    let env: Vec<_> = template.env_names().map(str::to_owned).collect();
+                    good &= self.placeholders(&names, &env, value.at, vars).is_some();
+                }
+                Err(error) => {
+                    self.template_error(&error, value.at);
+                    good = false;
+                }
             }
-        };
-        self.placeholders(&template.names(), &template.env_names(), value.at, vars)?;
-        template.resolve_env(&|name| (self.env)(name)).ok()
+        }
+        let template = JsonTemplate::parse(value.value.clone()).ok()?.resolve_env(&|name| (self.env)(name)).ok();
+        template.filter(|_| good)
     }
 
     fn template_error(&mut self, error: &TemplateError, at: At) {
@@ -229,14 +236,12 @@ impl Reader<'_, '_> {
 
     /// A JSONPath query.
     pub(super) fn json_path(&mut self, text: &Text) -> Option<JsonPath> {
-        match JsonPath::parse(&text.value) {
-            Ok(path) => Some(path),
-            Err(error) => {
-                let title = format!("`{}` is not a JSONPath: {}", text.value, error.message());
-                self.check.error(title, text.at, "here", "write a query such as `$.id` or `$.items[*].id`");
-                None
-            }
+        let path = JsonPath::parse(&text.value).ok();
+        if path.is_none() {
+            let title = format!("`{}` is not a JSONPath query", text.value);
+            self.check.error(title, text.at, "here", "write a query such as `$.id` or `$.items[*].id` (RFC 9535)");
         }
+        path
     }
 
     /// A whole number of at least 1.
@@ -247,5 +252,15 @@ impl Reader<'_, '_> {
             self.check.error(title, text.at, "here", format!("write a whole number from 1 to {most}"));
         }
         number
+    }
+}
+
+/// Every string in a value.
+fn strings(value: &Value) -> Vec<&str> {
+    match value {
+        Value::String(text) => vec![text],
+        Value::Array(items) => items.iter().flat_map(strings).collect(),
+        Value::Object(members) => members.values().flat_map(strings).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     }
 }

@@ -1,19 +1,15 @@
 //! From a target file to a target: nothing left to look up, all that is wrong told at once.
 
-use std::{collections::BTreeMap, path::Path};
+use std::path::Path;
 
-use http::Method;
-use serde_json_path::JsonPath;
 use url::Url;
 
 use super::{
-    EffectProbe, Hook, HeaderTemplate, Hooks, Limits, Operation, PROFILES, Policy, StatusSet, Target, Tenant,
+    Operation, PROFILES, Policy, Target, Tenant,
     fields::{REQUEST_VARS, Reader},
-    file::{EffectsFile, HookFile, HooksFile, LimitsFile, OperationFile, TargetFile, Text},
+    file::{TargetFile, Text},
 };
-use crate::text::{
-    Check, Diagnostic, JsonTemplate, Problems, Redactor, Source, Span, Spanned, Template, from_yaml,
-};
+use crate::text::{Check, Diagnostic, Problems, Redactor, Source, Template, from_yaml};
 
 /// Gives the value of an environment variable.
 pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -167,7 +163,10 @@ impl Reader<'_, '_> {
         };
         self.redact_url(&url);
         let (title, help) = if !matches!(url.scheme(), "http" | "https") {
-            (format!("the scheme `{}` is not supported", url.scheme()), "write a URL that starts with http:// or https://")
+            (
+                format!("the scheme `{}` is not supported", url.scheme()),
+                "write a URL that starts with http:// or https://",
+            )
         } else if url.host().is_none() {
             ("the URL has no host".to_owned(), "write a whole URL, such as https://staging.example.com/api")
         } else if !url.username().is_empty() || url.password().is_some() {
@@ -207,8 +206,9 @@ impl Reader<'_, '_> {
     }
 
     /// The key is sent by the tool, and only where a case says so.
-    fn no_key_header(&mut self, entries: &[(Text, Text)], policy: &Policy) {
-        for (name, _) in entries.iter().filter(|(name, _)| policy.key.header.as_str().eq_ignore_ascii_case(&name.value)) {
+    pub(super) fn no_key_header(&mut self, entries: &[(Text, Text)], policy: &Policy) {
+        for (name, _) in entries.iter().filter(|(name, _)| policy.key.header.as_str().eq_ignore_ascii_case(&name.value))
+        {
             let title = format!("the key's header field `{}` cannot be set here", name.value);
             self.check.error(title, name.at, "every case sends its own keys", "remove it");
         }
@@ -230,169 +230,86 @@ impl Reader<'_, '_> {
             .filter_map(|(name, operation)| self.operation(name, &operation.value, policy))
             .collect()
     }
+}
 
-    fn operation(&mut self, name: &Text, file: &OperationFile, target_policy: &Policy) -> Option<Operation> {
-        let mut policy = target_policy.clone();
-        self.policy(&mut policy, &file.policy);
-        let name = self.check.name("an operation", name);
-        let methods = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-        let request = self.request(&file.request, &methods, REQUEST_VARS);
-        let json = file.json.as_ref().map(|json| self.json(json, REQUEST_VARS));
-        self.no_key_header(&file.headers.0, &policy);
-        let headers = self.headers(&file.headers, REQUEST_VARS);
-        let variants = self.variants(file, json.as_ref().and_then(Option::as_ref));
-        let success = file.success.as_ref().map_or(Some(StatusSet::class(2)), |statuses| self.statuses(statuses));
-        let identity = match &file.identity {
-            Some(text) => self.json_path(text),
-            None => JsonPath::parse("$.id").ok(),
-        };
-        let effects = file.effects.as_ref().map(|effects| self.effects(effects));
-        let (method, path) = request?;
-        let json = json.map_or(Some(None), |json| json.map(Some))?;
-        let effects = effects.map_or(Some(None), |probe| probe.map(Some))?;
-        if let (Some(probe), Some(file)) = (&effects, &file.effects) {
-            self.narrows(probe, file, &path, json.as_ref(), &headers);
-        }
-        Some(Operation {
-            name: name?,
-            method,
-            path,
-            json,
-            headers,
-            variants,
-            success: success?,
-            identity: identity?,
-            effects,
-            policy,
-        })
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+    use serde_json::json;
+
+    use super::super::{Documented, Hook, InFlight, KeySyntax, Mismatch, ReplayStatus};
+    use super::*;
+    use crate::text::{Span, Var, Vars};
+
+    fn env(name: &str) -> Option<String> {
+        (name == "TOKEN").then(|| "sesame ${reference}".to_owned())
     }
 
-    fn variants(&mut self, file: &OperationFile, base: Option<&JsonTemplate>) -> BTreeMap<String, JsonTemplate> {
-        let mut variants = BTreeMap::new();
-        for (name, patch) in &file.variants.0 {
-            let proper = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-            if ["base", "reordered", "reformatted"].contains(&name.value.as_str()) {
-                let title = format!("a variant cannot be called `{}`", name.value);
-                let help = "this payload is always there; give the variant another name";
-                self.check.error(title, name.at, "a name with a meaning", help);
-            } else if name.value.is_empty() || name.value.len() > 64 || !name.value.chars().all(proper) {
-                let title = format!("`{}` is no name for a variant", name.value);
-                self.check.error(title, name.at, "here", "write letters, digits, hyphens and underscores");
-            }
-            if file.json.is_none() {
-                let help = "give the base payload with `json`: a variant says what changes in it";
-                self.check.error("a variant of nothing", name.at, "the operation has no payload", help);
-            }
-            let Some(template) = self.json(patch, REQUEST_VARS) else { continue };
-            if base.is_some_and(|base| base.merged(&template) == *base) {
-                let title = format!("the variant `{}` changes nothing", name.value);
-                let help = "give at least one member another value; `null` removes a member";
-                self.check.error(title, name.at, "the same as `json`", help);
-            }
-            variants.insert(name.value.clone(), template);
-        }
-        variants
+    fn parse(text: &str) -> Target {
+        Target::parse(text, "t.yaml", &env, BaseUrl::Optional)
+            .unwrap_or_else(|problems| panic!("{}", problems.render(false, 100)))
     }
 
-    fn effects(&mut self, file: &EffectsFile) -> Option<EffectProbe> {
-        let get = self.path(&file.get, REQUEST_VARS);
-        let count = self.json_path(&file.count);
-        let id = file.id.as_ref().map(|id| self.json_path(id));
-        let quiet = file.quiet.as_ref().map_or(Some(Span::from_millis(100)), |quiet| self.check.span(quiet));
-        Some(EffectProbe { get: get?, count: count?, id: id.map_or(Some(None), |id| id.map(Some))?, quiet: quiet? })
+    const SMALLEST: &str = "target: t\noperations: { create: { request: POST /p } }\n";
+
+    #[test]
+    fn the_smallest_file_has_every_default() {
+        let target = parse(SMALLEST);
+        assert_eq!(target.profile, "draft");
+        assert_eq!((target.tenants.len(), target.default_tenant().name.as_str()), (1, "default"));
+        let operation = target.operation("create").unwrap();
+        assert!(operation.success.contains(204) && !operation.success.contains(300));
+        assert_eq!(operation.identity.query_located(&json!({"id": 7})).len(), 1);
+        assert!(operation.policy.in_flight.is(&InFlight::Refuse) && operation.policy.mismatch.is(&Mismatch::Refuse));
+        assert_eq!(operation.policy.key.required, Documented::Unknown);
+        assert_eq!(target.limits, crate::target::Limits::default());
+        assert!(Target::parse(SMALLEST, "t.yaml", &env, BaseUrl::Required).is_err());
+        let url = Url::parse("http://127.0.0.1:1").unwrap();
+        assert_eq!(target.with_nodes(vec![url.clone()]).nodes, [url]);
     }
 
-    /// Whether the probe counts the effects of one intent, and not those of everybody.
-    fn narrows(
-        &mut self,
-        probe: &EffectProbe,
-        file: &EffectsFile,
-        path: &Template,
-        json: Option<&JsonTemplate>,
-        headers: &[HeaderTemplate],
-    ) {
-        let asks_for = |name: &str| probe.get.names().any(|other| other == name);
-        if !asks_for("reference") && !asks_for("key") {
-            let help = "ask for the effects of one request only, such as `get: \"/payments?reference=${reference}\"`";
-            let title = "the effect probe counts everybody's effects";
-            self.check.error(title, file.get.at, "has neither ${reference} nor ${key}", help);
-            return;
-        }
-        let sent = path.names().any(|name| name == "reference")
-            || json.is_some_and(|json| json.names().iter().any(|name| name == "reference"))
-            || headers.iter().any(|header| header.value.names().any(|name| name == "reference"));
-        if asks_for("reference") && !sent {
-            let help = "put \"${reference}\" into a member of `json` that the API stores and can be asked for";
-            let title = "the effect probe asks for a reference that is never sent";
-            self.check.error(title, file.get.at, "the request carries no ${reference}", help);
-        }
+    #[test]
+    fn the_order_of_the_file_is_kept_and_an_operation_overrides_the_policy() {
+        let target = parse(
+            "target: t\ntenants: { zeta: {}, alpha: {} }\npolicy: { retention: 24h, key: { syntax: bare } }\noperations:\n  \
+             z: { request: POST /z, policy: { in_flight: wait, retention: unknown } }\n  a: { request: PUT /a }\n",
+        );
+        assert_eq!(target.tenants.iter().map(|tenant| tenant.name.as_str()).collect::<Vec<_>>(), ["zeta", "alpha"]);
+        let [z, a] = target.operations.as_slice() else { panic!("two operations") };
+        assert_eq!((z.name.as_str(), a.name.as_str()), ("z", "a"));
+        assert!(z.policy.in_flight.is(&InFlight::Wait) && a.policy.in_flight.is(&InFlight::Refuse));
+        assert_eq!(z.policy.retention, Documented::Unknown);
+        assert_eq!(a.policy.retention, Documented::As(Span::from_secs(86_400)));
+        assert!(z.policy.key.syntax == KeySyntax::Bare && z.policy.replay.status == ReplayStatus::Same);
     }
 
-    fn hooks(&mut self, file: &HooksFile) -> Hooks {
-        Hooks {
-            slow: self.header_hook("slow", &file.slow, &["ms"]),
-            fail: self.header_hook("fail", &file.fail, &["point", "times"]),
-            die: self.header_hook("die", &file.die, &["point", "times"]),
-            advance_clock: file.advance_clock.as_ref().and_then(|hook| self.clock_hook(hook)),
-        }
+    #[test]
+    fn secrets_are_known_and_environment_values_are_never_templates() {
+        let target = parse(
+            "target: t\ntenants:\n  default: { headers: { Authorization: \"Bearer ${env:TOKEN}\" } }\n  \
+             other: { headers: { Authorization: Basic b3BlbjpzZXNhbWU, X-Plain: visible } }\n\
+             operations: { create: { request: POST /p, json: { who: \"${env:TOKEN}\", r: \"${reference}\" } } }\n",
+        );
+        let shown = target.redactor.redact("Bearer sesame ${reference} / b3BlbjpzZXNhbWU / visible");
+        assert_eq!(shown, "Bearer *** / *** / visible");
+        let vars = Vars::from([("reference".to_owned(), Var::Text("r1".to_owned()))]);
+        let header = &target.tenants[0].headers[0];
+        assert_eq!(header.value.render(&vars).unwrap(), "Bearer sesame ${reference}");
+        let json = target.operations[0].json.as_ref().unwrap().render(&vars).unwrap();
+        assert_eq!(json, json!({"who": "sesame ${reference}", "r": "r1"}));
     }
 
-    fn header_hook(&mut self, name: &str, hook: &Option<Spanned<HookFile>>, vars: &[&str]) -> Option<Hook> {
-        let hook = hook.as_ref()?;
-        let example = format!("write `{name}: {{ header: {{ X-Test: \"${{{}}}\" }} }}`", vars.first()?);
-        let HookFile { header: Some(headers), request: None, json: None } = &hook.value else {
-            let title = format!("the hook `{name}` is a header field on the request it concerns");
-            self.check.error(title, hook.at, "here", example);
-            return None;
-        };
-        let templates = self.headers(&headers.value, vars);
-        if headers.value.0.is_empty() {
-            self.check.error(format!("the hook `{name}` has no header field"), headers.at, "empty", example);
-        } else if templates.len() == headers.value.0.len()
-            && !templates.iter().any(|header| header.value.names().any(|used| Some(&used) == vars.first()))
-        {
-            let title = format!("the hook `{name}` does not say `${{{}}}`", vars.first()?);
-            self.check.error(title, headers.at, "always the same", example);
-        }
-        Some(Hook::Headers(templates))
-    }
-
-    fn clock_hook(&mut self, hook: &Spanned<HookFile>) -> Option<Hook> {
-        let example = "write `advance_clock: { request: POST /test/clock, json: { seconds: \"${seconds}\" } }`";
-        let HookFile { header: None, request: Some(request), json } = &hook.value else {
-            self.check.error("the hook `advance_clock` is a request of its own", hook.at, "here", example);
-            return None;
-        };
-        let methods = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::GET];
-        let parsed = self.request(request, &methods, &["seconds"]);
-        let json = json.as_ref().map(|json| self.json(json, &["seconds"]));
-        let (method, path) = parsed?;
-        let json = json.map_or(Some(None), |json| json.map(Some))?;
-        let says = path.names().any(|name| name == "seconds")
-            || json.as_ref().is_some_and(|json| json.names().iter().any(|name| name == "seconds"));
-        if !says {
-            let title = "the hook `advance_clock` does not say `${seconds}`";
-            self.check.error(title, request.at, "how far does it move the clock?", example);
-        }
-        Some(Hook::Request { method, path, json })
-    }
-
-    fn limits(&mut self, file: &LimitsFile) -> Limits {
-        let mut limits = Limits::default();
-        limits.rate = file.rate.as_ref().and_then(|rate| self.number(rate, 1_000_000));
-        if let Some(requests) = file.requests.as_ref().and_then(|text| self.number(text, u32::MAX)) {
-            limits.requests = requests;
-        }
-        if let Some(concurrency) = file.concurrency.as_ref().and_then(|text| self.number(text, 1024)) {
-            limits.concurrency = u16::try_from(concurrency).unwrap_or(limits.concurrency);
-        }
-        if let Some(timeout) = file.timeout.as_ref().and_then(|text| self.check.span(text)) {
-            limits.timeout = timeout;
-            if timeout.millis() == 0 || timeout > Span::from_secs(3600) {
-                let at = file.timeout.as_ref().map(|text| text.at).unwrap_or_default();
-                self.check.error("a timeout of this length makes no sense", at, "here", "write 1ms to 1h, such as 10s");
-            }
-        }
-        limits
+    #[test]
+    fn hooks_are_read() {
+        let target = parse(&format!(
+            "{SMALLEST}hooks:\n  slow: {{ header: {{ X-Ms: \"${{ms}}\" }} }}\n  \
+             advance_clock: {{ request: POST /clock, json: {{ seconds: \"${{seconds}}\" }} }}\n"
+        ));
+        assert!(matches!(&target.hooks.slow, Some(Hook::Headers(headers)) if headers[0].name == "x-ms"));
+        let Some(Hook::Request { json: Some(json), .. }) = &target.hooks.advance_clock else { panic!("a request") };
+        let vars = Vars::from([("seconds".to_owned(), Var::Number(60))]);
+        assert_eq!(json.render(&vars).unwrap(), json!({"seconds": 60}));
+        assert!(target.hooks.fail.is_none() && target.hooks.die.is_none());
     }
 }

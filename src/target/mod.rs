@@ -2,8 +2,10 @@
 
 mod fields;
 mod file;
+mod hooks;
 mod load;
 mod model;
+mod operation;
 mod policy;
 mod policy_file;
 mod profile;

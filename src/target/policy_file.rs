@@ -20,8 +20,7 @@ impl Reader<'_, '_> {
         let in_flight = [("refuse", InFlight::Refuse), ("wait", InFlight::Wait)];
         self.documented(&mut policy.in_flight, &file.in_flight, "value of `in_flight`", &in_flight);
         self.status_of(&mut policy.in_flight_status, &file.in_flight_status);
-        let mismatch =
-            [("refuse", Mismatch::Refuse), ("replay", Mismatch::Replay), ("execute", Mismatch::Execute)];
+        let mismatch = [("refuse", Mismatch::Refuse), ("replay", Mismatch::Replay), ("execute", Mismatch::Execute)];
         self.documented(&mut policy.mismatch, &file.mismatch, "value of `mismatch`", &mismatch);
         self.status_of(&mut policy.mismatch_status, &file.mismatch_status);
         let fingerprint = [("json", Fingerprint::Json), ("bytes", Fingerprint::Bytes)];
@@ -79,7 +78,7 @@ impl Reader<'_, '_> {
             replay.keeps = keeps.iter().filter_map(|name| self.header_name(name)).collect();
             for name in keeps {
                 let folded = Spanned { value: name.value.to_ascii_lowercase(), at: name.at };
-                self.check.unique("kept header fields", &folded, &mut seen);
+                self.check.once(&folded, &mut seen);
             }
         }
         if let Some(marker) = &file.marker {

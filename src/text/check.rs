@@ -53,8 +53,12 @@ impl<'a> Check<'a> {
         let found = words.iter().find(|(word, _)| *word == text.value).map(|(_, value)| *value);
         if found.is_none() {
             let names: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-            let title = format!("unknown {what} `{}`", text.value);
-            self.error(title, text.at, format!("no {what} is called so"), suggestion(&text.value, &names));
+            let title = if what.starts_with("value of") {
+                format!("`{}` is no {what}", text.value)
+            } else {
+                format!("unknown {what} `{}`", text.value)
+            };
+            self.error(title, text.at, "this word means nothing here", suggestion(&text.value, &names));
         }
         found
     }
@@ -97,6 +101,21 @@ impl<'a> Check<'a> {
             },
         );
         None
+    }
+
+    /// Notes a second mention of something in a list. Returns whether it is the first.
+    pub fn once(&mut self, text: &Spanned<String>, seen: &mut Vec<Spanned<String>>) -> bool {
+        if let Some(first) = seen.iter().find(|other| other.value == text.value) {
+            self.push(
+                Diagnostic::new(format!("`{}` stands here twice", text.value))
+                    .at(text.at, "again")
+                    .at(first.at, "first here")
+                    .help("remove one of them"),
+            );
+            return false;
+        }
+        seen.push(text.clone());
+        true
     }
 
     /// Notes a second use of a name. Returns whether it is the first.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Redactor, mask, yaml::Source};
+use super::{Redactor, mask, snippet::Code, yaml::Source};
 
 /// Where something stands in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -105,10 +105,10 @@ impl Problems {
         let theme = if color { miette::GraphicalTheme::unicode() } else { miette::GraphicalTheme::unicode_nocolor() };
         let handler = miette::GraphicalReportHandler::new_themed(theme)
             .with_width(width.max(40))
-            .with_context_lines(0)
+            .with_context_lines(1)
             .with_links(false)
             .without_cause_chain();
-        let code = miette::NamedSource::new(clean(self.source.name()), masked.text);
+        let code = Code { name: clean(self.source.name()), text: masked.text };
         let mut out = String::new();
         for diagnostic in &self.list {
             let view = View::new(diagnostic, &self.source, &code, &self.redactor);
@@ -157,16 +157,11 @@ struct View<'a> {
     title: String,
     help: Option<String>,
     labels: Vec<miette::LabeledSpan>,
-    code: &'a miette::NamedSource<String>,
+    code: &'a Code,
 }
 
 impl<'a> View<'a> {
-    fn new(
-        diagnostic: &Diagnostic,
-        source: &Source,
-        code: &'a miette::NamedSource<String>,
-        redactor: &Redactor,
-    ) -> Self {
+    fn new(diagnostic: &Diagnostic, source: &Source, code: &'a Code, redactor: &Redactor) -> Self {
         let safe = |text: &str| redactor.redact(&clean(text));
         let mut title = safe(&diagnostic.title);
         let mut labels = Vec::new();
@@ -280,10 +275,8 @@ mod tests {
     fn counts_and_sorts() {
         let text = "a: 1\nb: 2\n";
         let source = Source::new("t.yaml", text);
-        let list = vec![
-            Diagnostic::new("second").at(at(text, "2"), ""),
-            Diagnostic::new("first").at(at(text, "1"), ""),
-        ];
+        let list =
+            vec![Diagnostic::new("second").at(at(text, "2"), ""), Diagnostic::new("first").at(at(text, "1"), "")];
         let problems = Problems::check(&source, list, &Redactor::new()).unwrap_err();
         assert_eq!(problems.list()[0].title(), "first");
         assert!(problems.render(false, 80).ends_with("t.yaml: 2 problems\n"));

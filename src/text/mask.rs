@@ -42,7 +42,10 @@ pub(super) fn masked(text: &str) -> Masked {
                 secrets.push(secret.to_owned());
                 secrets.extend(secret.split_ascii_whitespace().skip(1).map(str::to_owned));
             }
-            bytes[from..to].iter_mut().filter(|byte| !matches!(byte, b'\n' | b'\r' | b' ' | b'"' | b'\'')).for_each(|b| *b = b'*');
+            bytes[from..to]
+                .iter_mut()
+                .filter(|byte| !matches!(byte, b'\n' | b'\r' | b' ' | b'"' | b'\''))
+                .for_each(|b| *b = b'*');
         }
     };
     // Everything that is indented deeper than a secret name on a line before it belongs to that name.
@@ -98,6 +101,16 @@ fn secret_values(line: &str) -> Vec<(usize, usize)> {
         };
         done = colon + 1 + skipped + len;
         found.push((colon + 1 + skipped, done));
+    }
+    for (sign, _) in line.match_indices('=') {
+        let name =
+            line[..sign].rsplit(|c: char| !c.is_alphanumeric() && c != '-' && c != '_').next().unwrap_or_default();
+        if sign >= done && is_secret_name(name) {
+            let value = &line[sign + 1..];
+            let len = value.find(['&', ' ', '"', '\'', ',', ';', '#']).unwrap_or(value.len());
+            done = sign + 1 + len;
+            found.push((sign + 1, done));
+        }
     }
     // A name whose value comes on the next lines.
     if let Some(name) = line.trim_end().strip_suffix(':')
@@ -175,6 +188,7 @@ mod tests {
             "- token: sesame",
             "base_url: https://me:sesame@host/path",
             "{\"client_secret\":\"sesame\"}",
+            "url: http://host/?a=b&access_token=sesame&c=fine",
             "session_cookie: a b=sesame; c",
         ] {
             let masked = masked(text);

@@ -25,6 +25,15 @@ pub fn suggestion<'a>(name: &str, candidates: &[&'a str]) -> String {
     }
 }
 
+/// The candidates that look most alike, best first.
+pub fn most_alike<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>, how_many: usize) -> Vec<&'a str> {
+    let folded = fold(name);
+    let mut scored: Vec<_> =
+        candidates.into_iter().map(|candidate| (strsim::jaro_winkler(&folded, &fold(candidate)), candidate)).collect();
+    scored.sort_by(|(left, _), (right, _)| right.total_cmp(left));
+    scored.into_iter().take(how_many).map(|(_, candidate)| candidate).collect()
+}
+
 /// A help text that lists what can be written.
 pub fn one_of(candidates: &[&str]) -> String {
     let quoted: Vec<_> = candidates.iter().map(|candidate| format!("`{candidate}`")).collect();

@@ -224,10 +224,7 @@ impl Node {
             Value::String(text) => Self::Text(Template::parse(&text)?),
             Value::Array(items) => Self::Array(items.into_iter().map(Self::parse).collect::<Result<_, _>>()?),
             Value::Object(members) => Self::Object(
-                members
-                    .into_iter()
-                    .map(|(name, member)| Ok((name, Self::parse(member)?)))
-                    .collect::<Result<_, _>>()?,
+                members.into_iter().map(|(name, member)| Ok((name, Self::parse(member)?))).collect::<Result<_, _>>()?,
             ),
             fixed @ (Value::Null | Value::Bool(_) | Value::Number(_)) => Self::Fixed(fixed),
         })

@@ -39,8 +39,8 @@ impl Source {
         let fail = |diagnostic| Err(Problems::one(&Self::new(&name, ""), diagnostic));
         // One byte more than allowed is enough to know; a device or a pipe may never end.
         let mut bytes = Vec::new();
-        let read = std::fs::File::open(path)
-            .and_then(|file| file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map(drop));
+        let read =
+            std::fs::File::open(path).and_then(|file| file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map(drop));
         if let Err(error) = read {
             return fail(Diagnostic::new(format!("the file cannot be read: {error}")).help("check the path"));
         }
@@ -98,6 +98,18 @@ impl Source {
         At { offset, len, line: number(line), column: number(column) }
     }
 
+    /// The same place, with its bytes found by line and column.
+    pub(super) fn located(&self, at: At) -> At {
+        let line = usize::try_from(at.line).unwrap_or_default();
+        let column = usize::try_from(at.column).unwrap_or_default();
+        let before = line.saturating_sub(1);
+        let start: usize = self.text.split_inclusive('\n').take(before).map(str::len).sum();
+        let text = self.text.split_inclusive('\n').nth(before).unwrap_or_default();
+        let inside =
+            text.char_indices().nth(column.saturating_sub(1)).map_or(text.trim_end().len(), |(index, _)| index);
+        At { offset: start + inside, len: 0, ..at }
+    }
+
     /// What to underline for a place: whole characters of one line, at least one.
     pub(super) fn range(&self, at: At) -> Option<(usize, usize)> {
         if at.line == 0 {
@@ -136,7 +148,11 @@ pub fn from_yaml<T: DeserializeOwned>(source: &Source) -> Result<T, Problems> {
         line.is_empty() || line.starts_with('#') || line == "---" || line == "..."
     };
     if source.text().lines().all(blank) {
-        return Err(Problems::one(source, Diagnostic::new("the file is empty").help("see the README for an example")));
+        return Err(Problems::one(
+            source,
+            Diagnostic::new("the file is empty")
+                .help("a suite file starts with `suite: NAME`, a target file with `target: NAME`"),
+        ));
     }
     let options: Options = options! {
         budget: budget! {
@@ -152,8 +168,10 @@ pub fn from_yaml<T: DeserializeOwned>(source: &Source) -> Result<T, Problems> {
         underscored_numbers_as_strings: true,
         with_snippet: false,
     };
-    serde_saphyr::from_str_with_options(source.text(), options)
-        .map_err(|error| Problems::one(source, explain(&error, source)))
+    let fail = |error| Problems::one(source, explain(&error, source));
+    // Broken YAML is told before the first wrong shape, which is often only what the break looks like.
+    serde_saphyr::from_str_with_options::<serde::de::IgnoredAny>(source.text(), options.clone()).map_err(fail)?;
+    serde_saphyr::from_str_with_options(source.text(), options).map_err(fail)
 }
 
 /// A value and where it stands.
@@ -178,12 +196,14 @@ pub(super) fn at(location: Location) -> At {
         return At::default();
     }
     let span = location.span();
-    let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    let size = |n: Option<u64>| usize::try_from(n.unwrap_or_default()).unwrap_or_default();
-    At {
-        offset: size(span.byte_offset()),
-        len: size(span.byte_len()),
-        line: small(location.line()),
-        column: small(location.column()),
+    if span.byte_offset().is_none() {
+        return At { offset: usize::MAX, ..at_line(location) };
     }
+    let size = |n: Option<u64>| usize::try_from(n.unwrap_or_default()).unwrap_or_default();
+    At { offset: size(span.byte_offset()), len: size(span.byte_len()), ..at_line(location) }
+}
+
+fn at_line(location: Location) -> At {
+    let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    At { offset: 0, len: 0, line: small(location.line()), column: small(location.column()) }
 }
