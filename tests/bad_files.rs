@@ -1,5 +1,7 @@
 //! What people see when a file is wrong: one snapshot for each file in `tests/bad_files`.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -91,6 +93,21 @@ fn a_file_with_more_cases_than_allowed_is_refused() {
     }
     let told = Suite::parse(&text, "many.yaml").unwrap_err().to_string();
     assert!(told.contains("501 cases") || told.contains("more than 20,000 values"), "{told}");
+}
+
+#[test]
+fn files_made_to_take_long_do_not() {
+    let many: String = (0..4000).map(|index| format!("      {}{index}: success\n", "a".repeat(60))).collect();
+    let attempts: String =
+        (0..200).map(|index| format!("      - send: {{ as: {}{index}, key: k }}\n", "b".repeat(60))).collect();
+    let text = format!(
+        "suite: s\nabout: A.\ncases:\n  - case: c\n    title: T\n    rules: [at-most-one-effect]\n    steps:\n{attempts}    expect:\n{many}"
+    );
+    let problems = Suite::parse(&text, "many.yaml").unwrap_err();
+    assert!(problems.list().len() <= 100 && problems.render(false, 100).contains("and perhaps more"));
+    for text in ["a:".repeat(500_000), "token: x=".repeat(100_000), "://a@".repeat(200_000), "[".repeat(1_000_000)] {
+        read_as_both(&text);
+    }
 }
 
 #[test]

@@ -12,6 +12,9 @@ use crate::text::{Entries, OneOrMore, Spanned};
 /// A text with its place.
 pub(super) type Text = Spanned<String>;
 
+/// A list of whole numbers with their places.
+pub(super) type Numbers = Spanned<Vec<Spanned<u64>>>;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SuiteFile {
@@ -32,7 +35,7 @@ pub(super) struct CaseFile {
     pub(super) needs: Vec<Text>,
     #[serde(default)]
     pub(super) when: Entries<Text>,
-    pub(super) vary: Option<Spanned<Entries<Spanned<Vec<Spanned<u64>>>>>>,
+    pub(super) vary: Option<Spanned<Entries<Numbers>>>,
     pub(super) steps: Spanned<Vec<Spanned<StepFile>>>,
     pub(super) given: Option<Spanned<GivenFile>>,
     pub(super) expect: Option<Spanned<ExpectFile>>,

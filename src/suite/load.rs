@@ -3,17 +3,13 @@
 use std::path::Path;
 
 use super::{
-    Case, Condition, Need, Place, Suite, expect,
+    Case, Need, Place, Suite, conditions, expect,
     file::{CaseFile, SuiteFile, Text},
     steps::{self, Names},
 };
 use crate::{
     spec::{RULES, RuleId},
-    target::{Disposal, ExpiredKey, Fingerprint, InFlight, MalformedKey, Mismatch},
-    text::{
-        At, Check, Diagnostic, Problems, Redactor, Source, Spanned, Template, closest, from_yaml, most_alike,
-        suggestion,
-    },
+    text::{At, Check, Diagnostic, Problems, Redactor, Source, Spanned, Template, closest, from_yaml, most_alike},
 };
 
 const MOST_CASES: usize = 500;
@@ -91,7 +87,7 @@ fn case(check: &mut Check<'_>, spanned: &Spanned<CaseFile>) -> Option<Case> {
     let tags: Vec<_> = file.tags.iter().filter_map(|tag| check.name("a tag", tag)).collect();
     let needs: Vec<_> =
         file.needs.iter().filter_map(|need| check.word("need", need, &[("effect-probe", Need::EffectProbe)])).collect();
-    let when: Vec<_> = file.when.0.iter().filter_map(|(key, value)| condition(check, key, value)).collect();
+    let when: Vec<_> = file.when.0.iter().filter_map(|(key, value)| conditions::read(check, key, value)).collect();
     let (steps, names) = steps::read(check, file);
     let title = title(check, file);
     let vary = vary(check, file, &names);
@@ -137,7 +133,7 @@ fn rules(check: &mut Check<'_>, file: &CaseFile) -> Vec<RuleId> {
 /// A rule by its name.
 pub(super) fn rule(check: &mut Check<'_>, text: &Text) -> Option<RuleId> {
     let id = text.value.parse::<RuleId>().ok();
-    if id.is_none() {
+    if id.is_none() && !check.full() {
         let ids: Vec<_> = RULES.iter().map(|rule| rule.id).collect();
         let help = match closest(&text.value, ids.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
@@ -234,60 +230,6 @@ fn vary(check: &mut Check<'_>, file: &CaseFile, names: &Names) -> Option<(String
     Some((name.value.clone(), values.value.iter().map(|value| value.value).collect()))
 }
 
-fn condition(check: &mut Check<'_>, key: &Text, value: &Text) -> Option<Condition> {
-    let disposal = [("release", Disposal::Release), ("store", Disposal::Store)];
-    let what = format!("value of `{}`", key.value);
-    match key.value.as_str() {
-        "failure_before_effect" => check.word(&what, value, &disposal).map(Condition::FailureBeforeEffect),
-        "failure_after_effect" => check.word(&what, value, &disposal).map(Condition::FailureAfterEffect),
-        "validation_failure" => check.word(&what, value, &disposal).map(Condition::ValidationFailure),
-        "in_flight" => {
-            check.word(&what, value, &[("refuse", InFlight::Refuse), ("wait", InFlight::Wait)]).map(Condition::InFlight)
-        }
-        "mismatch" => check
-            .word(
-                &what,
-                value,
-                &[("refuse", Mismatch::Refuse), ("replay", Mismatch::Replay), ("execute", Mismatch::Execute)],
-            )
-            .map(Condition::Mismatch),
-        "fingerprint" => check
-            .word(&what, value, &[("json", Fingerprint::Json), ("bytes", Fingerprint::Bytes)])
-            .map(Condition::Fingerprint),
-        "key_required" => check.word(&what, value, &[("true", true), ("false", false)]).map(Condition::KeyRequired),
-        "malformed_key" => check
-            .word(
-                &what,
-                value,
-                &[("refuse", MalformedKey::Refuse), ("ignore", MalformedKey::Ignore), ("accept", MalformedKey::Accept)],
-            )
-            .map(Condition::MalformedKey),
-        "expired_key" => check
-            .word(&what, value, &[("fresh", ExpiredKey::Fresh), ("refuse", ExpiredKey::Refuse)])
-            .map(Condition::ExpiredKey),
-        unknown => {
-            let known = [
-                "failure_before_effect",
-                "failure_after_effect",
-                "validation_failure",
-                "in_flight",
-                "mismatch",
-                "fingerprint",
-                "key_required",
-                "malformed_key",
-                "expired_key",
-            ];
-            check.error(
-                format!("unknown condition `{unknown}`"),
-                key.at,
-                "no policy key is called so",
-                suggestion(unknown, &known),
-            );
-            None
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -296,7 +238,7 @@ mod tests {
         Copies, KeyChoice, NetworkFault, Pass, ServerFault, ServerFaultPoint, Slow, Step, Want, Window, Word,
     };
     use super::*;
-    use crate::{spec::id, text::Span};
+    use crate::{spec::id, suite::Condition, target::Disposal, text::Span};
 
     const TEXT: &str = r#"
 suite: drops

@@ -1,6 +1,7 @@
 //! YAML suites: what to send, in words that hold for every target.
 
 mod builtin;
+mod conditions;
 mod expect;
 mod file;
 mod load;

@@ -245,20 +245,19 @@ fn slow_for(check: &mut Check<'_>, slow: &Text) -> Option<Slow> {
 fn server_fault(check: &mut Check<'_>, file: &RequestFile) -> Option<ServerFault> {
     let points = [("before", ServerFaultPoint::Before), ("after", ServerFaultPoint::After)];
     let mut found: Option<(&str, ServerFault)> = None;
-    let kinds: [(&str, &Option<Text>, fn(ServerFaultPoint) -> ServerFault); 3] = [
-        ("fail", &file.fail, ServerFault::Fail),
-        ("throw", &file.throws, ServerFault::Throw),
-        ("die", &file.die, ServerFault::Die),
-    ];
-    for (name, text, make) in kinds {
+    for (name, text) in [("fail", &file.fail), ("throw", &file.throws), ("die", &file.die)] {
         let Some(text) = text else { continue };
         if let Some((other, _)) = found {
             let title = format!("an attempt has one of `fail`, `throw` and `die`, not both `{other}` and `{name}`");
             check.error(title, text.at, "the second one", "keep one of them");
         }
-        if let Some(point) = check.word(&format!("value of `{name}`"), text, &points) {
-            found = Some((name, make(point)));
-        }
+        let Some(point) = check.word(&format!("value of `{name}`"), text, &points) else { continue };
+        let fault = match name {
+            "fail" => ServerFault::Fail(point),
+            "throw" => ServerFault::Throw(point),
+            _ => ServerFault::Die(point),
+        };
+        found = Some((name, fault));
     }
     found.map(|(_, fault)| fault)
 }

@@ -76,6 +76,9 @@ impl Reader<'_, '_> {
         let mut good = true;
         for name in names.iter().filter(|name| !vars.contains(&name.as_str())) {
             good = false;
+            if self.check.full() {
+                break;
+            }
             let near = self.check.source().find(at, &format!("${{{name}}}"));
             let known: Vec<_> = vars.iter().map(|var| format!("${{{var}}}")).collect();
             let known: Vec<_> = known.iter().map(String::as_str).collect();
@@ -199,11 +202,13 @@ impl Reader<'_, '_> {
     pub(super) fn path(&mut self, text: &Text, vars: &[&str]) -> Option<Template> {
         let template = self.template(text, vars)?;
         let bad = |c: char| c.is_control() || c.is_whitespace() || matches!(c, '#' | '"' | '<' | '>' | '\\');
+        let sample = vars.iter().map(|var| ((*var).to_owned(), crate::text::Var::Number(0))).collect();
+        let sent = template.render(&sample).ok()?;
         let (title, help) = if text.value.contains("://") && !text.value.starts_with('/') {
             ("a path is needed, not a whole URL", "write what follows the host, and the rest in `base_url`")
-        } else if !text.value.starts_with('/') {
+        } else if !sent.starts_with('/') {
             ("a path starts with `/`", "it is appended to `base_url`")
-        } else if text.value.chars().any(bad) || !text.value.is_ascii() {
+        } else if sent.chars().any(bad) || !sent.is_ascii() {
             ("the path has characters that a URL cannot have", "percent-encode them, such as %20 for a space")
         } else {
             return Some(template);

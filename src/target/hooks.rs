@@ -62,8 +62,8 @@ impl Reader<'_, '_> {
 
     /// The limits, with their defaults.
     pub(super) fn limits(&mut self, file: &LimitsFile) -> Limits {
-        let mut limits = Limits::default();
-        limits.rate = file.rate.as_ref().and_then(|rate| self.number(rate, 1_000_000));
+        let rate = file.rate.as_ref().and_then(|rate| self.number(rate, 1_000_000));
+        let mut limits = Limits { rate, ..Limits::default() };
         if let Some(requests) = file.requests.as_ref().and_then(|text| self.number(text, 1_000_000_000)) {
             limits.requests = requests;
         }

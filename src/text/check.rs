@@ -2,7 +2,7 @@
 
 use super::{
     Redactor, Span,
-    diagnostic::{At, Diagnostic, Problems},
+    diagnostic::{At, Diagnostic, MOST_PROBLEMS, Problems},
     suggest::suggestion,
     yaml::{Source, Spanned},
 };
@@ -25,9 +25,16 @@ impl<'a> Check<'a> {
         self.source
     }
 
-    /// Notes a problem.
+    /// Notes a problem. More than a hundred help nobody and are not kept.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        self.list.push(diagnostic);
+        if !self.full() {
+            self.list.push(diagnostic);
+        }
+    }
+
+    /// Whether so many problems are noted that there is no need to look for more.
+    pub fn full(&self) -> bool {
+        self.list.len() >= MOST_PROBLEMS
     }
 
     /// Notes a problem at one place.
@@ -51,7 +58,7 @@ impl<'a> Check<'a> {
     /// One of a few words. `what` names the kind of word, such as "fault".
     pub fn word<T: Copy>(&mut self, what: &str, text: &Spanned<String>, words: &[(&str, T)]) -> Option<T> {
         let found = words.iter().find(|(word, _)| *word == text.value).map(|(_, value)| *value);
-        if found.is_none() {
+        if found.is_none() && !self.full() {
             let names: Vec<_> = words.iter().map(|(word, _)| *word).collect();
             let title = if what.starts_with("value of") {
                 format!("`{}` is no {what}", text.value)

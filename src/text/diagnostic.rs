@@ -118,7 +118,12 @@ impl Problems {
             out.push('\n');
         }
         let count = self.list.len();
-        out.push_str(&format!("{}: {count} problem{}\n", clean(self.file()), if count == 1 { "" } else { "s" }));
+        let count = match count {
+            1 => "1 problem".to_owned(),
+            MOST_PROBLEMS.. => format!("{count} problems, and perhaps more"),
+            _ => format!("{count} problems"),
+        };
+        out.push_str(&format!("{}: {count}\n", clean(self.file())));
         out.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
     }
 }
@@ -144,6 +149,9 @@ impl fmt::Display for Problems {
 }
 
 impl std::error::Error for Problems {}
+
+/// No more problems of one file than this are kept.
+pub(super) const MOST_PROBLEMS: usize = 100;
 
 /// Lines longer than this are named instead of shown.
 const LONGEST_LINE: usize = 300;

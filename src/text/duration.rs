@@ -61,7 +61,7 @@ impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = self.millis();
         let (name, factor) =
-            UNITS.iter().rev().find(|(_, factor)| ms % factor == 0 && ms >= *factor).unwrap_or(&UNITS[0]);
+            UNITS.iter().rev().find(|(_, factor)| ms.is_multiple_of(*factor) && ms >= *factor).unwrap_or(&UNITS[0]);
         write!(f, "{}{name}", ms / factor)
     }
 }

@@ -10,6 +10,9 @@ pub(super) struct Masked {
     pub(super) secrets: Vec<String>,
 }
 
+/// Lines longer than this are masked as a whole.
+const LONGEST_READ: usize = 64 * 1024;
+
 /// Names that have one of these in them have secret values.
 const SECRET_NAMES: [&str; 11] = [
     "authorization",
@@ -50,9 +53,16 @@ pub(super) fn masked(text: &str) -> Masked {
     };
     // Everything that is indented deeper than a secret name on a line before it belongs to that name.
     let mut inside: Option<usize> = None;
+    let mut long = Vec::new();
     let mut offset = 0;
     for line in text.split_inclusive('\n') {
         let body = line.trim_end_matches(['\n', '\r']);
+        // A line of this length is never shown, and reading it closely would take long.
+        if body.len() > LONGEST_READ {
+            long.push(offset..offset + body.len());
+            offset += line.len();
+            continue;
+        }
         let indent = body.len() - body.trim_start_matches([' ', '-']).len();
         if !body.trim().is_empty() && inside.is_some_and(|limit| indent <= limit) {
             inside = None;
@@ -70,6 +80,9 @@ pub(super) fn masked(text: &str) -> Masked {
         }
         offset += line.len();
     }
+    for range in long {
+        bytes[range].fill(b'*');
+    }
     for (index, c) in text.char_indices() {
         if (c.is_control() && !matches!(c, '\n' | '\r' | '\t')) || is_bidi(c) {
             bytes[index..index + c.len_utf8()].fill(b'?');
@@ -82,8 +95,12 @@ pub(super) fn masked(text: &str) -> Masked {
 fn secret_values(line: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut done = 0;
+    let first_brace = line.find('{').unwrap_or(line.len());
     for (colon, _) in line.match_indices(':') {
-        let name_start = line[..colon].rfind(['{', '[', ',', ' ', '\t']).map_or(0, |index| index + 1);
+        // A name is looked for in the few bytes before its colon only, so that a long line takes no longer than a
+        // text of the same length in short lines.
+        let near = (colon.saturating_sub(64)..=colon).find(|index| line.is_char_boundary(*index)).unwrap_or(colon);
+        let name_start = near + line[near..colon].rfind(['{', '[', ',', ' ', '\t']).map_or(0, |index| index + 1);
         let name = line[name_start..colon].trim_matches(['"', '\'']);
         let value = &line[colon + 1..];
         if colon < done || !is_secret_name(name) || name.contains("${") {
@@ -96,7 +113,7 @@ fn secret_values(line: &str) -> Vec<(usize, usize)> {
             // A map is looked through name by name.
             Some('{') | None => continue,
             // An unquoted value with spaces in a flow map ends at a comma or a brace outside of a placeholder.
-            Some(_) if line[..colon].contains('{') => unquoted_len(value),
+            Some(_) if first_brace < colon => unquoted_len(value),
             Some(_) => value.len(),
         };
         done = colon + 1 + skipped + len;

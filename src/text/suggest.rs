@@ -6,7 +6,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     let most = (folded.chars().count() / 3).max(1);
     candidates
         .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&folded, &fold(candidate)), candidate))
+        .map(|candidate| (strsim::osa_distance(&folded, &fold(candidate)), candidate))
         .filter(|(distance, candidate)| *distance <= most && *distance < candidate.chars().count())
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -18,7 +18,7 @@ fn fold(name: &str) -> String {
 }
 
 /// A help text: the nearest candidate if there is one, and the whole list otherwise.
-pub fn suggestion<'a>(name: &str, candidates: &[&'a str]) -> String {
+pub fn suggestion(name: &str, candidates: &[&str]) -> String {
     match closest(name, candidates.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => one_of(candidates),
