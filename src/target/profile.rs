@@ -1,4 +1,4 @@
-//! Policies by name, as data: what a specification or a provider documents, and when that was read.
+//! Policies by name, as data: what a specification or a provider documents, and as of when.
 
 use super::{Documented, InFlight, Mismatch, Policy};
 
@@ -9,8 +9,8 @@ pub struct Profile {
     pub name: &'static str,
     /// Where the facts were read.
     pub source: &'static str,
-    /// The day they were read, as YYYY-MM-DD.
-    pub read_on: &'static str,
+    /// The date of that document, as YYYY-MM-DD.
+    pub as_of: &'static str,
     make: fn() -> Policy,
 }
 
@@ -25,7 +25,7 @@ impl Profile {
 pub static PROFILES: &[Profile] = &[Profile {
     name: "draft",
     source: "draft-ietf-httpapi-idempotency-key-header-07, sections 2.1, 2.6 and 2.7",
-    read_on: "2026-08-22",
+    as_of: "2025-10-15",
     make: draft,
 }];
 
