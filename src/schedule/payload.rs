@@ -15,8 +15,7 @@ pub(super) fn of_role(operation: &Operation, role: &str) -> Result<(Option<JsonT
         "base" => Ok((base.cloned(), Encoding::Compact)),
         "reordered" | "reformatted" => {
             let base = base.ok_or_else(|| no_payload(operation))?;
-            let members = base.as_value().as_object().map_or(0, Map::len);
-            if role == "reordered" && members < 2 {
+            if role == "reordered" && base.member_count() < 2 {
                 return Err(Obstacle::new(
                     format!("the payload of `{}` has fewer than two members to reorder", operation.name),
                     "nothing: it does not apply",
@@ -49,8 +48,7 @@ fn missing(operation: &Operation, role: &str) -> Obstacle {
 }
 
 fn derived_change(base: &JsonTemplate) -> Option<JsonTemplate> {
-    let members = base.as_value().as_object()?.clone();
-    let (name, number) = members.iter().find_map(|(name, value)| Some((name.clone(), value.as_i64()?)))?;
-    let patch = Value::Object(Map::from_iter([(name, Value::from(number.checked_add(1)?))]));
+    let (name, number) = base.first_whole_number()?;
+    let patch = Value::Object(Map::from_iter([(name.to_owned(), Value::from(number.checked_add(1)?))]));
     JsonTemplate::parse(patch).ok()
 }

@@ -211,6 +211,20 @@ impl JsonTemplate {
         self.0.render(vars)
     }
 
+    /// How many members the value has; 0 if it is no object.
+    pub fn member_count(&self) -> usize {
+        if let Node::Object(members) = &self.0 { members.len() } else { 0 }
+    }
+
+    /// The first member that is a whole number, and the number.
+    pub fn first_whole_number(&self) -> Option<(&str, i64)> {
+        let Node::Object(members) = &self.0 else { return None };
+        members.iter().find_map(|(name, member)| match member {
+            Node::Fixed(value) => Some((name.as_str(), value.as_i64()?)),
+            Node::Text(_) | Node::Array(_) | Node::Object(_) => None,
+        })
+    }
+
     /// The value changed by a JSON merge patch (RFC 7396): members of the patch replace those of the value, and
     /// `null` removes them.
     pub fn merged(&self, patch: &Self) -> Self {
