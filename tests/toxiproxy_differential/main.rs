@@ -1,6 +1,6 @@
 //! The behaviour of Toxiproxy, row by row, asked of the embedded server and of a real one.
 //!
-//! Every row in [`api`] and [`engine`] is a test of its own against the embedded server. With
+//! Every row in [`api`], [`engine`] and [`cuts`] is a test of its own against the embedded server. With
 //! `IDEMPROOF_TOXIPROXY=http://host:port` the same rows run one after the other against the Toxiproxy there, which
 //! must reach and be reached on 127.0.0.1. Rows in [`own`] show what the embedded server does better on purpose.
 //!
@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod api;
+mod cuts;
 mod engine;
 mod harness;
 mod own;
@@ -91,17 +92,17 @@ rows! {
     engine::row_47_removing_a_timeout_closes_both_sides,
     engine::row_48_no_byte_is_lost_while_toxics_come_and_go,
     engine::row_49_toxicity,
-    engine::a1_arming_is_a_barrier,
-    engine::a4_half_close_closes_both_sides,
-    engine::a5_a_reset_is_passed_on_as_an_end,
-    engine::a6_limit_exact_and_zero,
-    engine::a7_updates_keep_the_count,
-    engine::a8_dropped_bytes_restart_a_timeout,
-    engine::a9_primer_turns_endings_into_resets,
-    engine::a10_rate_zero_holds_and_releases,
-    engine::a11_slow_close_hides_a_hang_up,
-    engine::a15_two_callers_at_once,
-    engine::the_client_and_its_self_test_work,
+    cuts::a1_arming_is_a_barrier,
+    cuts::a4_half_close_closes_both_sides,
+    cuts::a5_a_reset_is_passed_on_as_an_end,
+    cuts::a6_limit_exact_and_zero,
+    cuts::a7_updates_keep_the_count,
+    cuts::a8_dropped_bytes_restart_a_timeout,
+    cuts::a9_primer_turns_endings_into_resets,
+    cuts::a10_rate_zero_holds_and_releases,
+    cuts::a11_slow_close_hides_a_hang_up,
+    cuts::a15_two_callers_at_once,
+    cuts::the_client_and_its_self_test_work,
     }
     embedded {
     a2_changes_are_served_under_back_pressure,

@@ -41,7 +41,7 @@ async fn fake(then: Then, answers: Answers) -> Fake {
             let log = Arc::clone(&log);
             connections.spawn(async move {
                 let request = read_request(&mut stream).await;
-                let line = request.lines().next().unwrap_or_default().replace(" HTTP/1.1", "");
+                let line = request.lines().next().unwrap_or_default().replace(" http/1.1", "");
                 log.lock().unwrap().push(request);
                 let answer = answers(&line);
                 while stream.write_all(&answer).await.is_ok() && then == Then::Repeat {}

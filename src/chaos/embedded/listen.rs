@@ -55,8 +55,8 @@ impl Resolved {
     pub(super) async fn bind(&self) -> Result<TcpListener, String> {
         let ip = self.ip.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
         let bound = match TcpListener::bind((ip, self.port)).await {
-            // A machine without IPv6.
-            Err(error) if self.ip.is_none() && error.kind() == io::ErrorKind::Unsupported => {
+            // Every address, on a machine without IPv6.
+            Err(error) if self.ip.is_none() && error.kind() != io::ErrorKind::AddrInUse => {
                 TcpListener::bind(("0.0.0.0", self.port)).await
             }
             bound => bound,
