@@ -310,3 +310,6 @@ async fn accept(listener: TcpListener, proxy: Weak<Proxy>, mut stopped: oneshot:
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
