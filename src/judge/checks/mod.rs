@@ -1,0 +1,51 @@
+//! What holds for every history, whatever the case expects. No search: each check looks at pairs and counts.
+
+mod effects;
+mod identity;
+mod key;
+mod order;
+mod refusal;
+mod replay;
+
+use super::{Decision, Finding, seen::Seen, words};
+use crate::{history::Attempt, spec::RuleId};
+
+/// A rule, or a few close ones, decided from what was seen.
+///
+/// A check reports what this history decides, and what it comes close to deciding and does not; it is silent about
+/// everything else.
+pub trait Check: Sync {
+    /// What the history decides.
+    fn check(&self, seen: &Seen<'_>) -> Vec<Finding>;
+}
+
+/// All checks. A search for a model of the whole history takes its place here as one more.
+pub static CHECKS: &[&dyn Check] = &[
+    &effects::AtMostOneEffect,
+    &effects::AcknowledgedEffect,
+    &effects::RefusedOrTruncated,
+    &identity::OneResult,
+    &identity::ForeignAnswer,
+    &identity::DifferentRequest,
+    &replay::Fidelity,
+    &replay::Marker,
+    &order::ReplayReturns,
+    &order::ServerErrors,
+    &order::Wedged,
+    &refusal::InFlightAnswer,
+    &refusal::MismatchAnswer,
+    &key::MissingKey,
+];
+
+/// A finding about some attempts.
+fn found(rule: RuleId, decision: Decision, message: String, attempts: &[&Attempt]) -> Finding {
+    Finding {
+        rule,
+        decision,
+        message,
+        expected: if decision == Decision::Held { Vec::new() } else { vec![rule.rule().statement.to_owned()] },
+        observed: attempts.iter().map(|attempt| words::line(attempt)).collect(),
+        attempts: attempts.iter().map(|attempt| attempt.name.clone()).collect(),
+        place: None,
+    }
+}
