@@ -5,7 +5,7 @@ use idemproof::{
     spec::id,
     suite::{
         NetworkFault,
-        Word::{self, Executed, InFlight, Lost, Mismatch, Rejected, Replay, ServerError, Success},
+        Word::{self, BadKey, Executed, InFlight, Lost, Mismatch, MissingKey, Rejected, Replay, ServerError, Success},
     },
     target::Policy,
 };
@@ -186,4 +186,21 @@ fn the_gate_decides_about_the_draft() {
     let strict = judge(&world.schedule, &world.history, Gate { strict_draft: true });
     assert_eq!(strict.verdict, Verdict::Failed);
     assert_eq!(strict.findings[0].rule, id::MISMATCH_IS_422);
+}
+
+#[test]
+fn refusals_for_the_key_itself() {
+    let raw = case().with([sent("a", 0, 5).raw("\"open").answer(400, "")]);
+    comes_to(&raw.clone().expect("a", &[BadKey]), Verdict::Passed, "");
+    comes_to(&raw.expect("a", &[Success]), Verdict::Failed, "400");
+    let keyless = case().with([sent("a", 0, 5).keyless().answer(400, "")]);
+    comes_to(&keyless.clone().expect("a", &[MissingKey]), Verdict::Passed, "");
+    comes_to(&keyless.expect("a", &[BadKey]), Verdict::Failed, "400");
+}
+
+#[test]
+fn a_burst_of_64_is_judged_at_once() {
+    let members = (1..=64).map(|index| sent(&format!("d#{index}"), 0, 10).ok(1).burst("d"));
+    let world = case().with(members.collect::<Vec<_>>()).executions("d", 1, &[Replay]).number("k", "default", 1);
+    comes_to(&world, Verdict::Passed, "as the case expects");
 }

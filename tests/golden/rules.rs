@@ -51,7 +51,8 @@ fn a_second_effect_after_the_retention_is_right_and_a_third_is_not() {
 fn tenants_are_counted_apart_if_they_see_their_own_effects() {
     let rule = id::AT_MOST_ONE_EFFECT;
     let both = || plain().with([sent("a", 0, 10).ok(1), sent("b", 20, 30).tenant("other").ok(2)]);
-    let own = |n: u64| both().count("k", "default", &[pay(1)]).count("k", "other", &(2..2 + n).map(pay).collect::<Vec<_>>());
+    let own =
+        |n: u64| both().count("k", "default", &[pay(1)]).count("k", "other", &(2..2 + n).map(pay).collect::<Vec<_>>());
     assert_eq!(own(1).broken(), Vec::<&str>::new());
     check(&own(2), rule, Some(Broken));
     let shared = [pay(1), pay(2)];

@@ -35,7 +35,8 @@ impl Check for MissingKey {
             // The control: a request of the same kind with a key was accepted, so that this refusal is for the key.
             let control = seen.successes().any(|s| s.attempt.key.is_some() && s.attempt.role == attempt.role);
             let known = key.missing_status.contains(status);
-            if !(400..500).contains(&status) || (!control && !(known && required == Some(true))) {
+            let for_the_key = control || (known && required == Some(true));
+            if !(400..500).contains(&status) || !for_the_key {
                 continue;
             }
             match required {

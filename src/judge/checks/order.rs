@@ -68,7 +68,7 @@ impl Check for ServerErrors {
                     && (before(other, attempt) || overlap::overlapped(other, attempt))
                     && seen.within_retention(other, attempt)
             });
-            let Some(winner) = winner.filter(|_| !rivals.iter().any(|other| disturbed(other))) else { continue };
+            let Some(winner) = winner.filter(|_| !rivals.iter().any(disturbed)) else { continue };
             if response.status < 500 {
                 let message =
                     format!("`{}` lost against `{}` and was answered {}", attempt.name, winner.name, response.status);
