@@ -70,7 +70,7 @@ async fn a_lost_response_is_witnessed_by_its_effect() {
 async fn a_response_that_never_came_is_not_a_lost_one() {
     let peer = Peer::start(|mut client| async move { client.drain().await }).await;
     let mut first = faulty("first", NetworkFault::LoseResponse);
-    first.timeout = Span::from_millis(300);
+    first.timeout = Span::from_millis(1500);
     let history = perform(plain(peer.addr), vec![send(first)]).await;
     assert_eq!(history.attempts[0].end, End::TimedOut);
     assert!(witnessed(&history.attempts[0]).unwrap_err().contains("not cut"), "{history:#?}");
@@ -171,7 +171,7 @@ async fn a_connection_is_cut_while_the_handler_runs() {
             async move {
                 let request = client.request().await.unwrap();
                 if request.starts_with(b"POST") {
-                    tokio::time::sleep(Duration::from_millis(1500)).await;
+                    tokio::time::sleep(Duration::from_millis(3000)).await;
                 }
                 let _ = client.stream.write_all(effects.answer(&request).as_bytes()).await;
                 client.drain().await;
@@ -180,13 +180,13 @@ async fn a_connection_is_cut_while_the_handler_runs() {
         .await
     };
     let mut cut = faulty("cut", NetworkFault::CutWhileRunning);
-    cut.slow = Some(Span::from_millis(1500));
+    cut.slow = Some(Span::from_millis(3000));
     // The next attempt does not wait for the witness of the first one.
     let steps = vec![Step::Start(Box::new(cut)), send(plan("next")), Step::Join("cut".into())];
     let history = perform(counted(&format!("http://{}", peer.addr)), steps).await;
     let [cut, next] = history.attempts.as_slice() else { panic!("{history:#?}") };
     assert!(matches!(cut.end, End::Lost(_)) && cut.bytes_in == 0, "{cut:#?}");
-    assert_eq!(cut.fault.as_ref().unwrap().recipe, "timeout downstream timeout=750");
+    assert_eq!(cut.fault.as_ref().unwrap().recipe, "timeout downstream timeout=1500");
     assert!(witnessed(cut).is_ok(), "{cut:#?}");
     assert!(next.timing.first_out.unwrap() < history.probes[0].ended, "{history:#?}");
     assert!(next.timing.opened < cut.timing.ended, "{history:#?}");
@@ -197,7 +197,7 @@ async fn a_connection_is_cut_while_the_handler_runs() {
 async fn an_answer_that_comes_before_the_cut_is_no_witness() {
     let peer = api(&Effects::default()).await;
     let mut cut = faulty("cut", NetworkFault::CutWhileRunning);
-    (cut.slow, cut.timeout) = (Some(Span::from_secs(60)), Span::from_millis(300));
+    (cut.slow, cut.timeout) = (Some(Span::from_secs(60)), Span::from_millis(1500));
     let history = perform(plain(peer.addr), vec![send(cut)]).await;
     assert!(witnessed(&history.attempts[0]).is_err(), "{history:#?}");
     peer.finish().await;

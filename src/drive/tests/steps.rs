@@ -58,6 +58,16 @@ async fn an_attempt_is_sent_again_while_it_is_refused_as_in_flight() {
 }
 
 #[tokio::test]
+async fn a_resend_waits_as_long_as_it_is_asked_to() {
+    let conflict = answer("409 Conflict", "{}").replace("content-type", "retry-after: 1\r\ncontent-type");
+    let peer = in_turn(vec![conflict, CREATED.to_owned()]).await;
+    let history = perform(plain(peer.addr), vec![until_settled("r")]).await;
+    let [first, second] = history.attempts.as_slice() else { panic!("{history:#?}") };
+    assert!(second.timing.opened - first.timing.ended >= 1_000_000);
+    peer.finish().await;
+}
+
+#[tokio::test]
 async fn nothing_else_is_sent_again() {
     for first in [answer("429 Too Many Requests", "{}"), answer("500 Oh", "{}"), "HTTP/1.1 409 Conf".to_owned()] {
         let peer = Peer::start(move |mut client| {
@@ -184,7 +194,7 @@ async fn a_probe_that_says_nothing_has_failed() {
     ] {
         let peer = in_turn(vec![CREATED.to_owned(), bad]).await;
         let mut target = counted(&format!("http://{}", peer.addr));
-        target.limits.timeout = Span::from_millis(500);
+        target.limits.timeout = Span::from_secs(3);
         let history = perform(target, vec![send(plan("a"))]).await;
         let ProbeResult::Failed(why) = &history.probes[0].result else { panic!("{history:#?}") };
         assert!(why.contains(word), "{why}");
