@@ -104,7 +104,12 @@ pub(super) async fn attempt(scene: &Scene, plan: &AttemptPlan, how: How) -> Atte
             _ => sabotage.witness(scene, plan, &record, encrypted).await,
         });
     }
-    scene.log().attempts.push((place, record.clone()));
+    let mut log = scene.log();
+    if let (Some(slow), false) = (plan.slow, record.end == End::Answered) {
+        log.running.push((record.timing.last_out, slow.duration()));
+    }
+    log.attempts.push((place, record.clone()));
+    drop(log);
     record
 }
 

@@ -8,6 +8,7 @@ use super::{
     call::{Call, GateAt},
     exchange::Talk,
     interrupt::Deadline,
+    manners::Refusal,
     probe::{self, Whose},
     proxy::{OwnProxy, Recipe, passes_exactly},
     scene::{Scene, described},
@@ -229,6 +230,10 @@ async fn cut_while_running(scene: &Scene, plan: &AttemptPlan, attempt: &Attempt)
     let since = Duration::from_micros(attempt.timing.ended - attempt.timing.last_out.unwrap_or(attempt.timing.ended));
     if since >= slow {
         return Err(format!("{}: the cut came {} ms after the request", running(), since.as_millis()));
+    }
+    // An effect that is there before the handler can be through is another attempt's.
+    if !scene.wait_out(attempt.timing.last_out, slow, Duration::ZERO).await {
+        return Err(Refusal::Interrupted.to_string());
     }
     let seen = effect(scene, plan, attempt).await.map_err(|why| format!("{}: {why}", running()))?;
     Ok(format!(

@@ -247,6 +247,11 @@ async fn count(scene: &Scene) {
             all.push(whose);
         }
     }
+    // A count that is still is worth nothing while a slow handler is known to run on.
+    let running = std::mem::take(&mut scene.log().running);
+    for (left, slow) in running {
+        scene.wait_out(left, slow, effects.quiet.duration()).await;
+    }
     for whose in all {
         probe::settle(scene, effects, &whose).await;
     }

@@ -18,7 +18,7 @@ use super::{
     words::escaped,
 };
 use crate::{
-    history::{Attempt, Control, End, Probe},
+    history::{Attempt, Control, End, Micros, Probe},
     schedule::{CaseId, Mint, Schedule, Step},
     target::{HeaderTemplate, Operation, Tenant},
     text::{JsonTemplate, Template, Var, Vars},
@@ -32,6 +32,8 @@ pub(super) struct Log {
     pub(super) probes: Vec<Probe>,
     pub(super) controls: Vec<Control>,
     pub(super) stopped: Option<String>,
+    /// For each attempt without an answer whose handler was made slow: when its request had left, and how slow.
+    pub(super) running: Vec<(Option<Micros>, Duration)>,
 }
 
 /// One performance of one case.
@@ -158,6 +160,14 @@ impl Scene {
             (End::Answered, Some((status, _))) => Ok((status.as_u16(), received.body)),
             (end, _) => Err(self.driver.clean(&described(&end))),
         }
+    }
+
+    /// Waits until a handler that was made slow must be through: `slow` and a `margin` after its request had left.
+    /// Returns whether the time passed without an interrupt.
+    pub(super) async fn wait_out(&self, left: Option<Micros>, slow: Duration, margin: Duration) -> bool {
+        let Some(left) = left else { return true };
+        let end = Duration::from_micros(left) + slow + margin;
+        self.driver.interrupt.sleep(end.saturating_sub(Duration::from_micros(self.driver.clock.now()))).await
     }
 
     /// The start of a body for a message.

@@ -190,6 +190,7 @@ async fn a_connection_is_cut_while_the_handler_runs() {
     assert!(witnessed(cut).is_ok(), "{cut:#?}");
     assert!(next.timing.first_out.unwrap() < history.probes[0].ended, "{history:#?}");
     assert!(next.timing.opened < cut.timing.ended, "{history:#?}");
+    assert!(history.probes[0].began >= cut.timing.last_out.unwrap() + 3_000_000, "{history:#?}");
     peer.finish().await;
 }
 

@@ -185,6 +185,30 @@ async fn a_count_is_believed_only_when_it_stays_still() {
 }
 
 #[tokio::test]
+async fn effects_are_counted_after_slow_handlers_that_nobody_waits_for() {
+    let effects = Effects::default();
+    let peer = Peer::start(move |mut client| {
+        let effects = effects.clone();
+        async move {
+            let request = client.request().await.unwrap();
+            if request.starts_with(b"POST") {
+                // Well before the end of the time that it is said to take, well after that of the attempt.
+                tokio::time::sleep(Duration::from_millis(2000)).await;
+            }
+            let _ = client.stream.write_all(effects.answer(&request).as_bytes()).await;
+            client.drain().await;
+        }
+    })
+    .await;
+    let mut slow = plan("slow");
+    (slow.slow, slow.timeout) = (Some(Span::from_secs(4)), Span::from_millis(1000));
+    let history = perform(counted(&format!("http://{}", peer.addr)), vec![send(slow)]).await;
+    assert_eq!(history.attempts[0].end, End::TimedOut);
+    assert_eq!(count(&history.probes[0]), 1);
+    peer.finish().await;
+}
+
+#[tokio::test]
 async fn a_probe_that_says_nothing_has_failed() {
     for (bad, word) in [
         (answer("503 Busy", "try later"), "503"),
