@@ -1,3 +1,7 @@
 //! The `idemproof` command. All of it lives in the library.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    idemproof::cli::main()
+}

@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -16,7 +16,11 @@ use super::{
     mask::{mask_id, masked_case, masked_run},
     terminal::{Origin, Terminal},
 };
-use crate::{history::History, judge::CaseResult, text::Redactor};
+use crate::{
+    history::{Header, History, Writer},
+    judge::CaseResult,
+    text::Redactor,
+};
 
 /// While the run goes on, `junit.xml` and `report.json` are written no more often than this.
 const EVERY: Duration = Duration::from_millis(500);
@@ -66,7 +70,7 @@ pub struct Reports {
     terminal: Option<Terminal>,
     junit: Option<ReportFile>,
     json: Option<ReportFile>,
-    history: Option<(PathBuf, File)>,
+    history: Option<Lines>,
     run: Option<RunInfo>,
     origin: Origin,
     /// As they came: what verdict and exit code are made from.
@@ -87,7 +91,7 @@ impl Reports {
         let file = |path: &Option<PathBuf>| path.as_deref().map(ReportFile::create).transpose();
         let junit = file(&options.junit)?;
         let json = file(&options.json)?;
-        let history = options.history.as_deref().map(create_lines).transpose()?;
+        let history = options.history.as_deref().map(Lines::create).transpose()?;
         Ok(Self {
             options,
             redactor,
@@ -126,9 +130,10 @@ impl Reports {
                 self.began = now;
                 self.origin = Origin::of(&run, self.options.key_fields.clone());
                 let said = self.say(|terminal| terminal.started(&run));
+                let begun = self.history.as_mut().map_or(Ok(()), |lines| lines.begin(&run));
                 self.run = Some(run);
                 // Valid files without cases, so that a run killed now leaves no other run's report.
-                said.and(self.write_files(None, now))
+                said.and(begun).and(self.write_files(None, now))
             }
             Event::CaseStarted(mut id) => {
                 mask_id(&self.redactor, &mut id);
@@ -170,7 +175,7 @@ impl Reports {
 
     fn files(&self) -> Vec<PathBuf> {
         let files = [self.junit.as_ref(), self.json.as_ref()].into_iter().flatten().map(|file| file.path().to_owned());
-        files.chain(self.history.as_ref().map(|(path, _)| path.clone())).collect()
+        files.chain(self.history.as_ref().map(|lines| lines.path.clone())).collect()
     }
 
     fn say(&mut self, say: impl FnOnce(&mut Terminal) -> io::Result<()>) -> Result<(), ReportError> {
@@ -182,9 +187,10 @@ impl Reports {
     }
 
     fn append(&mut self, history: Option<&History>) -> Result<(), ReportError> {
-        let (Some((path, file)), Some(history)) = (&mut self.history, history) else { return Ok(()) };
-        let line = history_line(history).map_err(|error| form(path, &error))?;
-        file.write_all(line.as_bytes()).map_err(|source| FileError::Write { path: path.clone(), source }.into())
+        match (&mut self.history, history) {
+            (Some(lines), Some(history)) => lines.append(history),
+            _ => Ok(()),
+        }
     }
 
     fn write_files(&mut self, finished: Option<&Summary>, now: Instant) -> Result<(), ReportError> {
@@ -220,13 +226,34 @@ fn form(path: &Path, error: &dyn std::error::Error) -> ReportError {
     ReportError::Form { path: path.to_owned(), said: error.to_string() }
 }
 
-fn create_lines(path: &Path) -> Result<(PathBuf, File), FileError> {
-    make_folder(path)?;
-    let file = File::create(path).map_err(|source| FileError::Write { path: path.to_owned(), source })?;
-    Ok((path.to_owned(), file))
+/// The file of histories: made before the run, begun with the run's header, one line per case after that.
+#[derive(Debug)]
+struct Lines {
+    path: PathBuf,
+    file: File,
+    writer: Option<Writer<File>>,
 }
 
-/// A history as one line, written in one piece, so that a killed run leaves whole lines.
-fn history_line(history: &History) -> serde_json::Result<String> {
-    Ok(serde_json::to_string(history)? + "\n")
+impl Lines {
+    fn create(path: &Path) -> Result<Self, FileError> {
+        make_folder(path)?;
+        let file = File::create(path).map_err(|source| FileError::Write { path: path.to_owned(), source })?;
+        Ok(Self { path: path.to_owned(), file, writer: None })
+    }
+
+    fn begin(&mut self, run: &RunInfo) -> Result<(), ReportError> {
+        let begun = self.file.try_clone().and_then(|file| Writer::new(file, &Header::new(&run.run, &run.target)));
+        self.writer = Some(begun.map_err(|source| self.error(source))?);
+        Ok(())
+    }
+
+    fn append(&mut self, history: &History) -> Result<(), ReportError> {
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        let written = writer.write(history);
+        written.map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: io::Error) -> ReportError {
+        FileError::Write { path: self.path.clone(), source }.into()
+    }
 }

@@ -1,1 +1,14 @@
-//! Takes cases from suite to finding and emits events.
+//! Takes cases from plan to result and emits events: the one place where the rooms are wired together.
+//!
+//! [`Stage`] is what a run needs around it (the reference server, the fault proxy), [`select`] chooses what is
+//! run, [`Runner`] performs it, and [`harness`] offers the same as tests for `cargo test` and nextest.
+
+mod harness;
+mod runner;
+mod select;
+mod stage;
+
+pub use harness::{Arguments, Conclusion, HarnessOptions, harness};
+pub use runner::{RunOptions, Runner};
+pub use select::{SelectError, Selection, files, plan, select};
+pub use stage::{Stage, StageError, StageOptions, TargetSource, reference_target};

@@ -29,6 +29,11 @@ impl Mint {
         Self { seed, run: run.to_owned() }
     }
 
+    /// The run's id.
+    pub fn run(&self) -> &str {
+        &self.run
+    }
+
     /// The characters of the key that `name` stands for: a UUID of version 4, 36 characters.
     pub fn key(&self, name: &str) -> String {
         Builder::from_random_bytes(self.bytes("key", name)).into_uuid().to_string()

@@ -1,13 +1,44 @@
-//! Rules about requests without a key.
+//! Rules about requests without a key, and about whether a key has any effect.
+
+use std::collections::BTreeSet;
 
 use super::{Check, found};
 use crate::{
     judge::{
-        Decision, Finding,
+        Decision, Finding, classify,
         seen::{Seen, answer, outside},
     },
     spec::id,
 };
+
+/// Whether sending a key has any effect at all. Only a case that asks for it is told.
+///
+/// Without effect means: the same request twice and a different one, all under one key and one after the other, were
+/// all answered with success, each with an identity of its own, and none with the documented marker.
+pub(super) struct Effect;
+
+impl Check for Effect {
+    fn check(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        if !seen.schedule.rules.contains(&id::KEY_HAS_AN_EFFECT) {
+            return Vec::new();
+        }
+        let attempts: Vec<_> = seen.sent().filter(|attempt| attempt.key.is_some()).collect();
+        let successes: Vec<_> = attempts.iter().filter_map(|attempt| seen.success(attempt)).collect();
+        let identities: BTreeSet<_> = successes.iter().filter_map(|success| success.identity).collect();
+        let marked = successes.iter().any(|success| classify::marked(seen, success.response) == Some(true));
+        let roles: BTreeSet<_> = attempts.iter().map(|attempt| attempt.role.as_str()).collect();
+        let all_new = attempts.len() >= 3 && roles.len() >= 2 && identities.len() == attempts.len();
+        let (decision, message) = if all_new && !marked {
+            let message = format!("each of {} requests under one key was an operation of its own", attempts.len());
+            (Decision::Broken, format!("{message}, whatever its payload: the key has no effect"))
+        } else if identities.len() < successes.len() || successes.len() < attempts.len() {
+            (Decision::Held, "a used key is not treated like a new one".to_owned())
+        } else {
+            return Vec::new();
+        };
+        vec![found(id::KEY_HAS_AN_EFFECT, decision, message, &attempts)]
+    }
+}
 
 /// What a request without a key gets.
 pub(super) struct MissingKey;

@@ -35,6 +35,7 @@ pub static CHECKS: &[&dyn Check] = &[
     &refusal::InFlightAnswer,
     &refusal::MismatchAnswer,
     &key::MissingKey,
+    &key::Effect,
 ];
 
 /// A finding about some attempts.

@@ -1,0 +1,196 @@
+//! Every argument of every subcommand. The doc comments are the help.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::{
+    reference::{Fault, StoreChoice},
+    spec::RuleId,
+    text::Span,
+};
+
+/// Tells whether an HTTP API does the work once when a keyed request is sent again.
+///
+/// Without a subcommand it runs the suites. Without a target it starts its own reference server and runs them
+/// against that.
+#[derive(Debug, Parser)]
+#[command(name = "idemproof", version, args_conflicts_with_subcommands = true, after_help = EXITS)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub(super) command: Option<Command>,
+    #[command(flatten)]
+    pub(super) run: RunArgs,
+}
+
+/// Shown under the help. A test compares it with the table of exit codes.
+const EXITS: &str = "\
+Exit codes:
+    0  all fine
+    1  a rule is broken
+    2  wrong arguments, suite or target file, or the target or Toxiproxy cannot be reached
+    3  a case was inconclusive and --fail-on inconclusive was given
+    4  no case was selected, or none of them could be performed
+    5  a failure of idemproof's own, such as a report that cannot be written
+  130  ended by Ctrl-C; the reports are written
+  143  ended by SIGTERM; the reports are written";
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run suites against a target and judge what happens.
+    Run(RunArgs),
+    /// Run the reference server alone.
+    Serve(ServeArgs),
+    /// Check suite and target files without sending anything.
+    Check(CheckArgs),
+    /// Show which cases would run, and why others would not.
+    List(ListArgs),
+}
+
+/// Which cases, and of which target.
+#[derive(Debug, Clone, Args)]
+pub(super) struct ChoiceArgs {
+    /// Suites: built-in names, SUITE/CASE of a built-in suite, YAML files, or folders of them [default: all built-in suites]
+    #[arg(value_name = "SUITE")]
+    pub(super) suites: Vec<String>,
+    /// The target file. Without it, the reference server is started and tested
+    #[arg(long, value_name = "FILE")]
+    pub(super) target: Option<PathBuf>,
+    /// Start the reference server with this fault; may be given several times (see `idemproof serve --help`)
+    #[arg(long, value_name = "NAME", conflicts_with = "target")]
+    pub(super) fault: Vec<Fault>,
+    /// Only cases whose name contains this; several mean any of them
+    #[arg(long, value_name = "TEXT")]
+    pub(super) filter: Vec<String>,
+    /// Only cases with this tag; several mean any of them
+    #[arg(long, value_name = "TAG")]
+    pub(super) tag: Vec<String>,
+    /// Only cases that test this rule; several mean any of them
+    #[arg(long, value_name = "RULE")]
+    pub(super) rule: Vec<RuleId>,
+    /// The longest time that one case may wait for a lease or a retention to end
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub(super) max_wait: Span,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct RunArgs {
+    #[command(flatten)]
+    pub(super) choice: ChoiceArgs,
+    /// Use this running Toxiproxy (2.2 or later) instead of the embedded one
+    #[arg(long, value_name = "URL", env = "TOXIPROXY_URL")]
+    pub(super) toxiproxy: Option<String>,
+    /// How often each case is performed; the worst round decides
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(super) rounds: u32,
+    /// How many cases may be performed side by side
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(super) jobs: u16,
+    /// Make a broken SHOULD of the draft fail its case too
+    #[arg(long, value_name = "WHAT")]
+    pub(super) strict: Option<Strict>,
+    /// Exit with 3 when a case is inconclusive
+    #[arg(long, value_name = "WHAT")]
+    pub(super) fail_on: Option<FailOn>,
+    /// How long to wait for the target to accept connections
+    #[arg(long, value_name = "TIME", default_value = "5s")]
+    pub(super) wait_for_target: Span,
+    /// Where junit.xml, report.json and history.jsonl are written
+    #[arg(long, value_name = "FOLDER", default_value = "reports")]
+    pub(super) reports: PathBuf,
+    /// Show what would be sent, and send nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(super) color: Color,
+    /// Show no progress bar
+    #[arg(long)]
+    pub(super) no_progress: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Strict {
+    /// The SHOULDs of the draft.
+    Draft,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum FailOn {
+    /// Inconclusive cases.
+    Inconclusive,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = fault_help())]
+pub(super) struct ServeArgs {
+    /// The address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    pub(super) listen: SocketAddr,
+    /// Where keys and payments are kept: memory, or sqlite:PATH
+    #[arg(long, value_name = "STORE", default_value = "memory")]
+    pub(super) store: StoreChoice,
+    /// Break the server in this way; may be given several times
+    #[arg(long, value_name = "NAME")]
+    pub(super) fault: Vec<Fault>,
+    /// How long a running owner holds a key before another attempt may take it over
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub(super) lease: Span,
+    /// How long a completed key is kept
+    #[arg(long, value_name = "TIME", default_value = "24h")]
+    pub(super) retention: Span,
+}
+
+fn fault_help() -> String {
+    let width = Fault::ALL.iter().map(|fault| fault.name().len()).max().unwrap_or_default();
+    let lines = Fault::ALL.iter().map(|fault| format!("  {:width$}  {}", fault.name(), fault.help()));
+    std::iter::once("Faults:".to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct CheckArgs {
+    /// Suite and target files, or folders of suite files
+    #[arg(value_name = "FILE", required = true)]
+    pub(super) files: Vec<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    pub(super) choice: ChoiceArgs,
+    /// Print JSON: one object with a `cases` list
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// The whole command line as clap knows it, for documentation that is generated from it.
+pub fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Exit;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_shows_the_table_of_exit_codes() {
+        let lines: Vec<_> = Exit::ALL.iter().map(|exit| format!("{:5}  {}", exit.code(), exit.meaning())).collect();
+        assert_eq!(EXITS, format!("Exit codes:\n{}", lines.join("\n")));
+    }
+}

@@ -1,0 +1,62 @@
+//! `idemproof check`: validates files, sends nothing.
+
+use std::path::Path;
+
+use super::{Exit, args::CheckArgs, terminal};
+use crate::{
+    run,
+    suite::Suite,
+    target::{BaseUrl, Target, process_env},
+    text::Problems,
+};
+
+pub(super) fn check(args: &CheckArgs) -> Exit {
+    let mut exit = Exit::Fine;
+    for name in &args.files {
+        let files = match run::files(name) {
+            Ok(files) => files,
+            Err(error) => {
+                eprintln!("error: {error}");
+                exit = Exit::Usage;
+                continue;
+            }
+        };
+        for file in files {
+            match check_file(Path::new(&file)) {
+                Ok(said) => println!("{file}: {said}"),
+                Err(problems) => {
+                    eprint!("{}", problems.render(terminal::error_color(), terminal::width()));
+                    exit = Exit::Usage;
+                }
+            }
+        }
+    }
+    exit
+}
+
+/// A file that has a `target:` line is a target, every other one is a suite.
+fn check_file(path: &Path) -> Result<String, Problems> {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    if text.lines().any(|line| line.trim_start_matches('\u{feff}').starts_with("target:")) {
+        // Environment variables may be set elsewhere, so their absence is no fault of the file.
+        let target = Target::load(
+            path,
+            &|name| Some(process_env(name).unwrap_or_else(|| placeholder(name))),
+            BaseUrl::Required,
+        )?;
+        let operations = target.operations.len();
+        return Ok(format!("a target with {operations} operation{}", plural(operations)));
+    }
+    let suite = Suite::load(path)?;
+    let cases = suite.cases.len();
+    Ok(format!("a suite with {cases} case{}", plural(cases)))
+}
+
+fn plural(count: usize) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// A value that passes as a URL and as a header field value alike.
+fn placeholder(name: &str) -> String {
+    format!("http://{}.invalid", name.to_lowercase().replace('_', "-"))
+}
