@@ -183,7 +183,13 @@ async fn one(scene: &Scene, plan: &AttemptPlan, how: How) -> Result<Attempt, Hal
 /// Sends the attempt again while it is refused as in flight.
 async fn resend(scene: &Scene, plan: &AttemptPlan, mut last: Attempt) -> Result<(), Halt> {
     let policy = &scene.operation.policy;
-    let lease = policy.lease.known().map_or(UNDOCUMENTED_LEASE, |lease| lease.duration());
+    let over = scene.log().controls.iter().any(|moved| moved.failed.is_none() && moved.moved.past.is_some());
+    let lease = match policy.lease.known() {
+        // Once the lease that all this is about is over, nobody has to wait for it again.
+        _ if over => Duration::ZERO,
+        Some(lease) => lease.duration(),
+        None => UNDOCUMENTED_LEASE,
+    };
     let end = Instant::now() + (lease + scene.slowest + SETTLING).min(LONGEST_SETTLING);
     let mut pause = RESEND_PAUSE.0;
     for number in 2u32.. {

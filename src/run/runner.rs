@@ -92,7 +92,7 @@ impl Runner {
         let mut alone = Vec::new();
         for (index, plan) in planned.into_iter().enumerate() {
             match plan {
-                Planned::Skip(skipped) => finish(&mut results, index, skipped_result(skipped), sink),
+                Planned::Skip(skipped) => finish(&mut results, index, skipped_result(*skipped), sink),
                 Planned::Run(schedule) if schedule.rules.contains(&id::KEY_HAS_AN_EFFECT) => {
                     detection.push((index, schedule));
                 }

@@ -146,7 +146,7 @@ async fn set_up_proxy(url: Option<&str>, run: &str) -> Result<(Option<Embedded>,
         }
         None => {
             let embedded = Embedded::start(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
-            let client = Client::new(&embedded.url(), run)?;
+            let client = Client::new(embedded.url(), run)?;
             Ok((Some(embedded), client, "embedded".to_owned()))
         }
     }

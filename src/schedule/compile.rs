@@ -33,7 +33,7 @@ pub enum Planned {
     /// It can be performed.
     Run(Box<Schedule>),
     /// It does not apply, or the target cannot do what it needs.
-    Skip(Skipped),
+    Skip(Box<Skipped>),
 }
 
 /// A case that is not performed, and why.
@@ -133,7 +133,7 @@ impl Compiler<'_> {
     }
 
     fn skip(&self, obstacle: Obstacle) -> Planned {
-        Planned::Skip(Skipped {
+        Planned::Skip(Box::new(Skipped {
             id: self.id(),
             title: self.title(),
             file: self.suite.file.clone(),
@@ -142,7 +142,7 @@ impl Compiler<'_> {
             rules: self.case.rules.clone(),
             why: obstacle.why,
             remedy: obstacle.remedy,
-        })
+        }))
     }
 
     fn schedule(&self) -> Result<Schedule, Obstacle> {

@@ -209,7 +209,7 @@ fn evidence(case: &CaseResult, main: Option<&Finding>, style: &Style) -> Vec<Lin
             let label = if index == 0 { "expected" } else { "      or" };
             said.extend(labelled(label, &style.clean(text), Paint::Plain, 3, style));
         }
-        const MOST_OBSERVED: usize = 8;
+        const MOST_OBSERVED: usize = 4;
         for (index, text) in finding.observed.iter().take(MOST_OBSERVED).enumerate() {
             let label = if index == 0 { "observed" } else { "" };
             said.extend(labelled(label, &style.clean(text), Paint::Plain, 3, style));

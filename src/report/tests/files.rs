@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use super::*;
 use crate::{
-    history::History,
+    history,
     judge::{CaseResult, Verdict},
     report::{Document, Event, FileError, Junit, Options, ReportError, Reports, Summary, Terminal, Verbosity},
     text::Redactor,
@@ -118,8 +118,8 @@ fn files_are_valid_at_every_moment_and_written_sparingly() {
     let json: Document = serde_json::from_slice(&fs::read(path.join("report.json")).unwrap()).unwrap();
     assert!(!json.complete && json.summary.interrupted);
     // Histories are there at once.
-    let lines = fs::read_to_string(path.join("history.jsonl")).unwrap();
-    let histories: Vec<History> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lines = fs::read(path.join("history.jsonl")).unwrap();
+    let (_, histories) = history::read(lines.as_slice()).unwrap();
     assert_eq!(histories.len(), 6);
     let summary = Summary::of(reports.results(), true, 1_044);
     reports.handle_at(Event::Finished(summary.clone()), at(1_044)).unwrap();
