@@ -78,7 +78,7 @@ pub(super) struct RunArgs {
     #[command(flatten)]
     pub(super) choice: ChoiceArgs,
     /// Use this running Toxiproxy (2.2 or later) instead of the embedded one
-    #[arg(long, value_name = "URL", env = "TOXIPROXY_URL")]
+    #[arg(long, value_name = "URL", env = "TOXIPROXY_URL", hide_env_values = true)]
     pub(super) toxiproxy: Option<String>,
     /// How often each case is performed; the worst round decides
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -44,7 +44,8 @@ fn found(rule: RuleId, decision: Decision, message: String, attempts: &[&Attempt
         rule,
         decision,
         message,
-        expected: if decision == Decision::Held { Vec::new() } else { vec![rule.rule().statement.to_owned()] },
+        // The rule itself says what would have been right.
+        expected: Vec::new(),
         observed: attempts.iter().map(|attempt| words::line(attempt)).collect(),
         attempts: attempts.iter().map(|attempt| attempt.name.clone()).collect(),
         place: None,
