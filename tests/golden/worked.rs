@@ -62,7 +62,8 @@ fn failures_release_or_are_stored() {
         id::FAILURE_AFTER_EFFECT_NOT_REPEATED,
     );
     let freed = world(policy(|p| p.failure_after_effect = Documented::As(Disposal::Release)));
-    accepted(&freed.with(retried).count("k", "default", &[pay(1), pay(2)]));
+    // Documenting that a failure frees the key is no licence to repeat the effect.
+    safety(&freed.with(retried).count("k", "default", &[pay(1), pay(2)]), id::FAILURE_AFTER_EFFECT_NOT_REPEATED);
     accepted(&strict().with([sent("a", 0, 10).answer(500, "oops"), sent("b", 20, 30).answer(500, "oops")]));
     accepted(
         &strict()
