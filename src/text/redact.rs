@@ -29,7 +29,10 @@ impl Redactor {
         if secret.len() < SHORTEST {
             return;
         }
-        let mut forms = vec![secret.to_owned(), percent_encode(secret)];
+        let percent = percent_encode(secret);
+        let every_byte: String = secret.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let mut forms = vec![secret.to_owned(), percent.replace("%20", "+"), percent, every_byte];
+        forms.extend(forms.clone().iter().map(|form| lower_hex(form)));
         if let Ok(json) = serde_json::to_string(secret) {
             forms.push(json[1..json.len() - 1].to_owned());
         }
@@ -65,6 +68,19 @@ fn percent_encode(text: &str) -> String {
         .collect()
 }
 
+/// The same percent-encoded text with its hexadecimal digits in lower case.
+fn lower_hex(text: &str) -> String {
+    let mut pieces = text.split('%');
+    let mut out = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let digits = piece.len().min(2);
+        out.push('%');
+        out.push_str(&piece.get(..digits).unwrap_or_default().to_lowercase());
+        out.push_str(piece.get(digits..).unwrap_or(piece));
+    }
+    out
+}
+
 /// The part of a base64 text that depends on the secret alone, for each of the three positions that the secret
 /// can have inside a longer text.
 fn base64_forms(secret: &[u8]) -> Vec<String> {
@@ -97,7 +113,9 @@ mod tests {
     fn masks_a_secret_in_each_of_its_forms() {
         let redactor = Redactor::new();
         redactor.add("s3cr\"t/tok en");
-        for text in ["x s3cr\"t/tok en y", "x=s3cr%22t%2Ftok%20en", "{\"a\":\"s3cr\\\"t/tok en\"}"] {
+        for text in
+            ["x s3cr\"t/tok en y", "x=s3cr%22t%2Ftok%20en", "x=s3cr%22t%2ftok+en", "{\"a\":\"s3cr\\\"t/tok en\"}"]
+        {
             assert!(!redactor.redact(text).contains("tok"), "{text}");
         }
         // base64 of `user:s3cr"t/tok en` and of `ab:s3cr"t/tok en`.
