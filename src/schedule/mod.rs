@@ -1,6 +1,7 @@
 //! The plan: what will be sent, in which order, with which faults. Pure data, made by a pure function.
 
 mod compile;
+mod compiler;
 mod mint;
 mod payload;
 mod plan;
@@ -9,3 +10,6 @@ mod when;
 pub use compile::{Allowed, Planned, Skipped, compile};
 pub use mint::Mint;
 pub use plan::{AttemptPlan, CaseId, Encoding, PlannedKey, Schedule, Step, TimeMove};
+
+#[cfg(test)]
+mod tests;

@@ -238,7 +238,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::{Documented, Hook, InFlight, KeySyntax, Mismatch, ReplayStatus};
+    use super::super::{Documented, Hook, InFlight, KeySyntax, ReplayStatus};
     use super::*;
     use crate::text::{Span, Var, Vars};
 
@@ -261,8 +261,7 @@ mod tests {
         let operation = target.operation("create").unwrap();
         assert!(operation.success.contains(204) && !operation.success.contains(300));
         assert_eq!(operation.identity.query_located(&json!({"id": 7})).len(), 1);
-        assert!(operation.policy.in_flight.is(&InFlight::Refuse) && operation.policy.mismatch.is(&Mismatch::Refuse));
-        assert_eq!(operation.policy.key.required, Documented::Unknown);
+        assert_eq!(operation.policy, crate::target::Policy::default(), "nothing is stated, so nothing is documented");
         assert_eq!(target.limits, crate::target::Limits::default());
         assert!(Target::parse(SMALLEST, "t.yaml", &env, BaseUrl::Required).is_err());
         let url = Url::parse("http://127.0.0.1:1").unwrap();
@@ -272,7 +271,7 @@ mod tests {
     #[test]
     fn the_order_of_the_file_is_kept_and_an_operation_overrides_the_policy() {
         let target = parse(
-            "target: t\ntenants: { zeta: {}, alpha: {} }\npolicy: { retention: 24h, key: { syntax: bare } }\noperations:\n  \
+            "target: t\ntenants: { zeta: {}, alpha: {} }\npolicy: { in_flight: refuse, retention: 24h, key: { syntax: bare } }\noperations:\n  \
              z: { request: POST /z, policy: { in_flight: wait, retention: unknown } }\n  a: { request: PUT /a }\n",
         );
         assert_eq!(target.tenants.iter().map(|tenant| tenant.name.as_str()).collect::<Vec<_>>(), ["zeta", "alpha"]);
