@@ -166,3 +166,27 @@ fn list_shows_cases_as_text_and_as_json() {
             .all(|case| case["tags"].as_array().unwrap().contains(&"smoke".into()))
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn a_reader_that_leaves_is_no_failure_and_pipes_are_not_waited_for() {
+    use std::process::Stdio;
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&["list"][..], &["list", "--json"], &["run", "--dry-run"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_idemproof"));
+        command.args(arguments).current_dir(folder.path()).env("TOXIPROXY_URL", "").stdout(writer);
+        let output = command.stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}\n{}", text(&output));
+    }
+    let pipe = folder.path().join("pipe.yaml");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let output = idemproof(folder.path(), &["check", "pipe.yaml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("named pipe"), "{}", text(&output));
+    let reports = folder.path().join("reports");
+    std::fs::create_dir(&reports).unwrap();
+    assert!(Command::new("mkfifo").arg(reports.join("history.jsonl")).status().unwrap().success());
+    assert_eq!(idemproof(folder.path(), &["run", "detection"]).status.code(), Some(0));
+}

@@ -7,7 +7,7 @@ use crate::{
     run,
     suite::Suite,
     target::{BaseUrl, Target, process_env},
-    text::Problems,
+    text::{Problems, Source},
 };
 
 pub(super) fn check(args: &CheckArgs) -> Exit {
@@ -23,7 +23,11 @@ pub(super) fn check(args: &CheckArgs) -> Exit {
         };
         for file in files {
             match check_file(Path::new(&file)) {
-                Ok(said) => println!("{file}: {said}"),
+                Ok(said) => {
+                    if terminal::say(&format!("{file}: {said}\n")) != Exit::Fine {
+                        return Exit::Internal;
+                    }
+                }
                 Err(problems) => {
                     eprint!("{}", problems.render(terminal::error_color(), terminal::width()));
                     exit = Exit::Usage;
@@ -36,18 +40,21 @@ pub(super) fn check(args: &CheckArgs) -> Exit {
 
 /// A file that has a `target:` line is a target, every other one is a suite.
 fn check_file(path: &Path) -> Result<String, Problems> {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    // Read once: a pipe has nothing to give the second time.
+    let source = Source::read(path)?;
+    let (name, text) = (path.display().to_string(), source.text());
     if text.lines().any(|line| line.trim_start_matches('\u{feff}').starts_with("target:")) {
         // Environment variables may be set elsewhere, so their absence is no fault of the file.
-        let target = Target::load(
-            path,
+        let target = Target::parse(
+            text,
+            &name,
             &|name| Some(process_env(name).unwrap_or_else(|| placeholder(name))),
             BaseUrl::Required,
         )?;
         let operations = target.operations.len();
         return Ok(format!("a target with {operations} operation{}", plural(operations)));
     }
-    let suite = Suite::load(path)?;
+    let suite = Suite::parse(text, &name)?;
     let cases = suite.cases.len();
     Ok(format!("a suite with {cases} case{}", plural(cases)))
 }

@@ -23,12 +23,7 @@ pub(super) async fn list(args: &ListArgs) -> Exit {
         eprintln!("no case matches");
         return Exit::Nothing;
     }
-    if args.json {
-        print_json(&planned)
-    } else {
-        print_text(&planned)
-    }
-    Exit::Fine
+    terminal::say(&if args.json { as_json(&planned) } else { as_text(&planned) })
 }
 
 fn target(args: &ListArgs) -> Result<Target, StageError> {
@@ -38,26 +33,27 @@ fn target(args: &ListArgs) -> Result<Target, StageError> {
     }
 }
 
-fn print_text(planned: &[Planned]) {
+fn as_text(planned: &[Planned]) -> String {
     let mut runs = 0;
+    let mut text = String::new();
     for plan in planned {
         match plan {
             Planned::Run(schedule) => {
                 runs += 1;
-                println!("{}\n    {}", schedule.id, schedule.title);
+                text += &format!("{}\n    {}\n", schedule.id, schedule.title);
             }
             Planned::Skip(skipped) => {
-                println!(
-                    "{}  (skipped)\n    {}\n    because {}; {}",
+                text += &format!(
+                    "{}  (skipped)\n    {}\n    because {}; {}\n",
                     skipped.id, skipped.title, skipped.why, skipped.remedy
                 );
             }
         }
     }
-    println!("\n{runs} would run, {} would be skipped", planned.len() - runs);
+    text + &format!("\n{runs} would run, {} would be skipped\n", planned.len() - runs)
 }
 
-fn print_json(planned: &[Planned]) {
+fn as_json(planned: &[Planned]) -> String {
     let cases: Vec<_> = planned
         .iter()
         .map(|plan| match plan {
@@ -74,5 +70,5 @@ fn print_json(planned: &[Planned]) {
             }),
         })
         .collect();
-    println!("{:#}", json!({ "cases": cases }));
+    format!("{:#}\n", json!({ "cases": cases }))
 }

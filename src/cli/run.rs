@@ -24,7 +24,9 @@ pub(super) fn selection(choice: &ChoiceArgs) -> Selection {
     }
 }
 
-pub(super) async fn run(args: RunArgs) -> Exit {
+pub(super) async fn run(mut args: RunArgs) -> Exit {
+    // An empty `TOXIPROXY_URL` is how a CI job unsets it.
+    args.toxiproxy = args.toxiproxy.filter(|url| !url.is_empty());
     let selection = selection(&args.choice);
     let suites = match select(&selection.suites) {
         Ok(suites) => suites,
@@ -43,8 +45,7 @@ pub(super) async fn run(args: RunArgs) -> Exit {
         eprintln!("no case matches: `idemproof list` shows what there is");
         Exit::Nothing
     } else if args.dry_run {
-        print!("{}", dry_run::render(&planned, &stage.target, &stage.run));
-        Exit::Fine
+        terminal::say(&dry_run::render(&planned, &stage.target, &stage.run))
     } else {
         perform(&args, &stage, planned).await
     };

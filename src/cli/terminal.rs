@@ -1,6 +1,6 @@
 //! What the terminal can show, and the errors that are said on it.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 
 use super::{Exit, args::Color};
 use crate::{
@@ -37,6 +37,19 @@ fn speaks_unicode() -> bool {
 /// Whether diagnostics on standard error are coloured.
 pub(super) fn error_color() -> bool {
     style(Color::Auto, std::io::stderr().is_terminal()).color
+}
+
+/// Says what was asked for on standard output. A reader that has gone, such as `head`, has what it wanted; everything
+/// else that stops the output is a failure.
+pub(super) fn say(text: &str) -> Exit {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            eprintln!("error: cannot write to the output: {error}");
+            Exit::Internal
+        }
+        _ => Exit::Fine,
+    }
 }
 
 /// Says why suites could not be chosen.

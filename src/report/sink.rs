@@ -237,6 +237,13 @@ struct Lines {
 impl Lines {
     fn create(path: &Path) -> Result<Self, FileError> {
         make_folder(path)?;
+        // A new file each time: what stands there may be a pipe, or may still be written by another run.
+        match std::fs::remove_file(path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(FileError::Write { path: path.to_owned(), source });
+            }
+            _ => {}
+        }
         let file = File::create(path).map_err(|source| FileError::Write { path: path.to_owned(), source })?;
         Ok(Self { path: path.to_owned(), file, writer: None })
     }

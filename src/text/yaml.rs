@@ -24,6 +24,19 @@ pub struct Source {
     text: Arc<str>,
 }
 
+/// Whether opening it could wait for a writer without end. What a shell gives under `/dev` or `/proc` has a writer.
+#[cfg(unix)]
+fn is_named_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt as _;
+    let from_shell = path.starts_with("/dev") || path.starts_with("/proc");
+    !from_shell && std::fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_named_pipe(_path: &Path) -> bool {
+    false
+}
+
 impl Source {
     /// A text that is already there, under the name that people know it by. A byte order mark is dropped.
     pub fn new(name: &str, text: &str) -> Self {
@@ -37,6 +50,9 @@ impl Source {
     pub fn read(path: &Path) -> Result<Self, Problems> {
         let name = path.display().to_string();
         let fail = |diagnostic| Err(Problems::one(&Self::new(&name, ""), diagnostic));
+        if is_named_pipe(path) {
+            return fail(Diagnostic::new("this is a named pipe, not a file").help("name a file"));
+        }
         // One byte more than allowed is enough to know; a device or a pipe may never end.
         let mut bytes = Vec::new();
         let read =
