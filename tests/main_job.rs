@@ -190,3 +190,17 @@ fn a_reader_that_leaves_is_no_failure_and_pipes_are_not_waited_for() {
     assert!(Command::new("mkfifo").arg(reports.join("history.jsonl")).status().unwrap().success());
     assert_eq!(idemproof(folder.path(), &["run", "detection"]).status.code(), Some(0));
 }
+
+#[test]
+fn a_target_that_answers_nothing_is_no_all_clear() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = listener.local_addr().unwrap();
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    let folder = tempfile::tempdir().unwrap();
+    let target =
+        format!("target: mute\nbase_url: http://{addr}\noperations:\n  create: {{ request: POST /payments }}\n");
+    std::fs::write(folder.path().join("target.yaml"), target).unwrap();
+    let output = idemproof(folder.path(), &["--target", "target.yaml", "replay"]);
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output));
+    assert_eq!(report(folder.path())["summary"]["passed"], 0);
+}

@@ -30,7 +30,7 @@ Exit codes:
     1  a rule is broken
     2  wrong arguments, suite or target file, or the target or Toxiproxy cannot be reached
     3  a case was inconclusive and --fail-on inconclusive was given
-    4  no case was selected, or none of them could be performed
+    4  no case was selected, or none of them came to a pass or a failure
     5  a failure of idemproof's own, such as a report that cannot be written
   130  ended by Ctrl-C; the reports are written
   143  ended by SIGTERM; the reports are written";

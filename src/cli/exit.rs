@@ -13,7 +13,7 @@ pub enum Exit {
     Usage,
     /// A case was inconclusive, and `--fail-on inconclusive` was given.
     Inconclusive,
-    /// No case was selected, or none of those selected could be performed.
+    /// No case was selected, or none of those selected came to a pass or a failure: nothing is known of the target.
     Nothing,
     /// Something failed that is not the target's doing: reports could not be written.
     Internal,
@@ -57,7 +57,7 @@ impl Exit {
             Self::Violations => "a rule is broken",
             Self::Usage => "wrong arguments, suite or target file, or the target or Toxiproxy cannot be reached",
             Self::Inconclusive => "a case was inconclusive and --fail-on inconclusive was given",
-            Self::Nothing => "no case was selected, or none of them could be performed",
+            Self::Nothing => "no case was selected, or none of them came to a pass or a failure",
             Self::Internal => "a failure of idemproof's own, such as a report that cannot be written",
             Self::Interrupted => "ended by Ctrl-C; the reports are written",
             Self::Terminated => "ended by SIGTERM; the reports are written",

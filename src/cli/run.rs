@@ -117,7 +117,7 @@ fn verdict(results: &[CaseResult], inconclusive_fails: bool) -> Exit {
         Exit::Violations
     } else if inconclusive_fails && any(Verdict::Inconclusive) {
         Exit::Inconclusive
-    } else if any(Verdict::Passed) || any(Verdict::Inconclusive) {
+    } else if any(Verdict::Passed) {
         Exit::Fine
     } else {
         Exit::Nothing
