@@ -1,6 +1,6 @@
 //! Walking through the steps of a schedule.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio::{
     sync::{mpsc, watch},
@@ -268,8 +268,20 @@ async fn count(scene: &Scene) {
         scene.wait_out(left, slow, effects.quiet.duration()).await;
     }
     for whose in all {
-        probe::settle(scene, effects, &whose).await;
+        let answered = answered(scene, &whose);
+        probe::settle(scene, effects, &whose, answered).await;
     }
+    probe::check_reference(scene, effects).await;
+}
+
+/// How many different results the successes of an intent have named; one without a name counts as one.
+fn answered(scene: &Scene, whose: &Whose) -> u64 {
+    let log = scene.log();
+    let mine = log.attempts.iter().map(|(_, attempt)| attempt);
+    let mine = mine.filter(|a| a.intent == whose.intent && a.tenant == whose.tenant && a.end == End::Answered);
+    let responses = mine.filter_map(|attempt| attempt.response.as_ref());
+    let successes = responses.filter(|response| scene.operation.success.contains(response.status));
+    successes.map(|response| response.identity.as_deref()).collect::<BTreeSet<_>>().len() as u64
 }
 
 #[cfg(test)]

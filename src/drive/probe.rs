@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{interrupt::Deadline, scene::Scene};
 use crate::{
@@ -13,10 +14,15 @@ use crate::{
 
 /// How long a count may take to become still.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long an effect that an answer speaks of may take to be counted.
+const LAG: Duration = Duration::from_secs(2);
 /// The pause between two looks for a first effect.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 /// The longest such pause.
 const LOOK_AGAIN_MOST: Duration = Duration::from_millis(250);
+
+/// Stands for a reference that no attempt carries: names in suites have no spaces.
+const UNUSED: &str = "never sent";
 
 /// Whose effects are counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,28 +39,48 @@ struct Found {
     ids: Vec<String>,
 }
 
-/// Counts until two successive counts agree, and records that.
-pub(super) async fn settle(scene: &Scene, effects: &EffectProbe, whose: &Whose) {
+/// Counts until two successive counts agree, and records that. Fewer effects than `answered`, the different results
+/// that successes have named, are taken for a count that lags behind, for a while.
+pub(super) async fn settle(scene: &Scene, effects: &EffectProbe, whose: &Whose, answered: u64) {
     let began = scene.driver.clock.now();
     let quiet = effects.quiet.duration();
     let deadline = Deadline::after(PATIENCE.max(quiet * 3), &scene.driver.interrupt);
     let mut polls = 0;
     let counting = async {
         let mut last: Option<Found> = None;
+        let lag = Instant::now() + LAG;
         loop {
             polls += 1;
             let found = once(scene, effects, whose, &deadline).await?;
-            if last.as_ref() == Some(&found) {
+            let behind = found.effects < answered && Instant::now() < lag;
+            if last.as_ref() == Some(&found) && !behind {
                 return Ok(found);
             }
             last = Some(found);
-            if !scene.driver.interrupt.sleep(quiet).await {
+            let pause = if behind { quiet.max(LOOK_AGAIN_MOST) } else { quiet };
+            if !scene.driver.interrupt.sleep(pause).await {
                 return Err("interrupted".to_owned());
             }
         }
     };
     let result = deadline.within(counting).await.unwrap_or_else(|| Err("the count did not become still".to_owned()));
     record(scene, whose, "final".to_owned(), began, polls, result);
+}
+
+/// Asks for the effects of a reference that nothing was sent with. There are none, so a probe that counts any does not
+/// count by reference, and whatever it has counted says nothing.
+pub(super) async fn check_reference(scene: &Scene, effects: &EffectProbe) {
+    let counted = |probe: &Probe| matches!(&probe.result, ProbeResult::Counted(count) if count.effects > 0);
+    let Some(tenant) = scene.log().probes.iter().find(|probe| counted(probe)).map(|probe| probe.tenant.clone()) else {
+        return;
+    };
+    let whose = Whose { intent: UNUSED.to_owned(), tenant, node: 0 };
+    let deadline = Deadline::after(PATIENCE, &scene.driver.interrupt);
+    let Ok(Found { effects: strangers @ 1.., .. }) = once(scene, effects, &whose, &deadline).await else { return };
+    let why = format!("the effect probe counts {strangers} for a reference that was never sent");
+    for probe in scene.log().probes.iter_mut().filter(|probe| matches!(probe.result, ProbeResult::Counted(_))) {
+        probe.result = ProbeResult::Failed(why.clone());
+    }
 }
 
 /// Looks until there is an effect, at most for `patience`, and records that. Returns how many there were.
@@ -118,6 +144,9 @@ async fn once(scene: &Scene, effects: &EffectProbe, whose: &Whose, deadline: &De
     }
     let value: Value = serde_json::from_slice(&body)
         .map_err(|error| format!("the effect probe's answer is not JSON ({error}): {}", scene.excerpt(&body)))?;
+    if !(value.is_object() || value.is_array()) {
+        return Err(format!("the effect probe's answer has nothing to count in: {}", scene.excerpt(&body)));
+    }
     let ids = effects.id.as_ref().map_or_else(Vec::new, |id| {
         id.query(&value).all().into_iter().map(|node| scene.driver.clean(&node.to_string())).collect()
     });

@@ -177,11 +177,36 @@ fn count(probe: &Probe) -> u64 {
 #[tokio::test]
 async fn a_count_is_believed_only_when_it_stays_still() {
     let items = |n: usize| answer("200 OK", &json!({"items": vec![json!({"id": 1}); n]}).to_string());
-    let peer = in_turn(vec![CREATED.to_owned(), items(0), items(1), items(2), items(2), items(7)]).await;
+    let peer = in_turn(vec![CREATED.to_owned(), items(0), items(1), items(2), items(2), items(0)]).await;
     let history = perform(counted(&format!("http://{}", peer.addr)), vec![send(plan("a"))]).await;
     let ProbeResult::Counted(found) = &history.probes[0].result else { panic!("{history:#?}") };
     assert_eq!((found.effects, found.polls), (2, 4));
-    assert_eq!(peer.finish().await.len(), 5);
+    assert_eq!(peer.finish().await.len(), 6, "one request, four polls, and one for a reference that was never sent");
+}
+
+#[tokio::test]
+async fn a_count_that_lags_behind_an_answer_is_waited_for() {
+    let items = |n: usize| answer("200 OK", &json!({"items": vec![json!({"id": 1}); n]}).to_string());
+    let peer = in_turn(vec![CREATED.to_owned(), items(0), items(0), items(0), items(1), items(1), items(0)]).await;
+    let history = perform(counted(&format!("http://{}", peer.addr)), vec![send(plan("a"))]).await;
+    assert_eq!(count(&history.probes[0]), 1);
+    peer.finish().await;
+    let peer = in_turn(vec![CREATED.to_owned(), items(0)]).await;
+    let history = perform(counted(&format!("http://{}", peer.addr)), vec![send(plan("a"))]).await;
+    assert_eq!(count(&history.probes[0]), 0, "not for ever");
+    peer.finish().await;
+}
+
+#[tokio::test]
+async fn a_probe_that_does_not_count_by_reference_counts_nothing() {
+    let items = answer("200 OK", &json!({"items": [{"id": 1}]}).to_string());
+    for (probed, wanted) in [(items, "never sent"), (answer("200 OK", "\"items\""), "nothing to count")] {
+        let peer = in_turn(vec![CREATED.to_owned(), probed]).await;
+        let history = perform(counted(&format!("http://{}", peer.addr)), vec![send(plan("a"))]).await;
+        let ProbeResult::Failed(why) = &history.probes[0].result else { panic!("{history:#?}") };
+        assert!(why.contains(wanted), "{why}");
+        peer.finish().await;
+    }
 }
 
 #[tokio::test]
