@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     history::{Attempt, End},
-    spec::RuleId,
+    spec::{RuleId, id},
     suite::{Effects, Expectation, Place, Want, Word},
 };
 
@@ -230,13 +230,26 @@ pub(super) fn findings(seen: &Seen<'_>, in_the_way: Option<&Reason>) -> Vec<Find
     let schedule = seen.schedule;
     let attempts = schedule.expect.iter().map(|e| (e.rule, e.place, &e.name, evaluate(seen, e)));
     let none = String::new();
-    let effects = schedule.effects.iter().map(|e| (e.rule, e.place, &none, evaluate_effects(seen, e)));
+    let effects = schedule.effects.iter().map(|e| (rule_of(seen, e), e.place, &none, evaluate_effects(seen, e)));
     let mut findings: Vec<Finding> = Vec::new();
     for (rule, place, name, fit) in attempts.chain(effects) {
         let Some(rule) = rule.or(schedule.rules.first().copied()) else { continue };
         findings.push(finding(rule, place, name, fit, in_the_way));
     }
     findings
+}
+
+/// The rule that a wrong number of effects breaks. One that bounds them from above is not broken by too few.
+fn rule_of(seen: &Seen<'_>, expected: &Effects) -> Option<RuleId> {
+    let rule = expected.rule.or(seen.schedule.rules.first().copied())?;
+    let Some(intent) = effects::intent(seen, expected) else { return Some(rule) };
+    let too_few = seen.total(intent).is_ok_and(|total| expected.counts.iter().all(|count| count > total.end()));
+    if rule != id::AT_MOST_ONE_EFFECT || !too_few {
+        return Some(rule);
+    }
+    let acknowledged = seen.successes().any(|success| success.attempt.intent == intent);
+    let other = || seen.schedule.rules.iter().copied().find(|other| *other != rule);
+    if acknowledged { Some(id::ACKNOWLEDGED_EFFECT_EXISTS) } else { other().or(Some(rule)) }
 }
 
 fn finding(rule: RuleId, place: Place, name: &str, fit: Fit, in_the_way: Option<&Reason>) -> Finding {

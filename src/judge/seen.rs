@@ -1,6 +1,6 @@
 //! What a history shows, prepared for the checks: who came before whom, what each answer may be.
 
-use std::ops::RangeInclusive;
+use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use super::{
     classify::{self, Words},
@@ -37,12 +37,15 @@ pub struct Seen<'a> {
     /// What the operation documents.
     pub policy: &'a Policy,
     words: Vec<Words>,
+    /// Identities that several effects share, so that they tell nothing apart.
+    shared: BTreeSet<&'a str>,
 }
 
 impl<'a> Seen<'a> {
     /// Looks at a history.
     pub fn new(schedule: &'a Schedule, history: &'a History) -> Self {
-        let mut seen = Self { schedule, history, policy: &schedule.operation.policy, words: Vec::new() };
+        let mut seen =
+            Self { schedule, history, policy: &schedule.operation.policy, words: Vec::new(), shared: shared(history) };
         seen.words = history.attempts.iter().map(|attempt| classify::words(&seen, attempt)).collect();
         seen
     }
@@ -93,7 +96,7 @@ impl<'a> Seen<'a> {
         good.then(|| Success {
             attempt,
             response,
-            identity: response.identity.as_deref().filter(|identity| tells_apart(attempt, identity)),
+            identity: response.identity.as_deref().filter(|id| tells_apart(attempt, id) && !self.shared.contains(id)),
         })
     }
 
@@ -168,6 +171,13 @@ impl<'a> Seen<'a> {
         let moves = self.history.controls.iter();
         let sure = moves.filter(|c| c.moved.by_hook && c.failed.is_none() && c.began >= from && c.ended <= to);
         sure.fold(to.saturating_sub(from), |sum, c| sum.saturating_add(micros(c.moved.span)))
+    }
+
+    /// Whether the attempt took so long that its lease, as documented, had ended before its answer: another attempt
+    /// may have taken the key over, and an owner that is fenced off may be refused.
+    pub fn outlived_lease(&self, attempt: &Attempt) -> bool {
+        let lease = self.policy.lease.known();
+        lease.is_some_and(|lease| self.shortest(start(attempt), attempt.timing.ended) >= micros(*lease))
     }
 
     /// Whether the attempt may have run the operation without anybody seeing its success.
@@ -291,6 +301,25 @@ fn tells_apart(attempt: &Attempt, identity: &str) -> bool {
     let field = attempt.key_field.as_deref().unwrap_or_default().trim_matches('"');
     let echoed = |sent: &str| !sent.is_empty() && identity.contains(sent);
     identity != "null" && !echoed(&attempt.reference) && !echoed(field)
+}
+
+/// The identities that were answered for several effects, as the probe shows: each has an id of its own, and none of
+/// them is the identity. Such a path selects a word, a date or an owner and no result.
+fn shared(history: &History) -> BTreeSet<&str> {
+    let counted = |attempt: &Attempt| match history.final_count(&attempt.intent, &attempt.tenant).map(|p| &p.result) {
+        Some(ProbeResult::Counted(count)) => Some(&count.ids),
+        _ => None,
+    };
+    let listed: BTreeSet<&str> = history.attempts.iter().filter_map(counted).flatten().map(String::as_str).collect();
+    let answered = history.attempts.iter().filter_map(|a| Some((answer(a)?.identity.as_deref()?, a)));
+    let answered: Vec<_> = answered.filter(|(identity, _)| !listed.contains(identity)).collect();
+    let several = |identity: &str| {
+        let of = || answered.iter().filter(|(other, _)| *other == identity).map(|(_, attempt)| *attempt);
+        let effects: BTreeSet<&str> = of().filter_map(counted).flatten().map(String::as_str).collect();
+        let each = of().all(|attempt| counted(attempt).is_some_and(|ids| !ids.is_empty()));
+        of().count() > 1 && each && effects.len() > 1
+    };
+    answered.iter().map(|(identity, _)| *identity).filter(|identity| several(identity)).collect()
 }
 
 /// Whether an identity looks unique in the world, and not like a small number that each tenant may count for itself,

@@ -19,6 +19,29 @@ fn check(world: &World, rule: RuleId, wanted: Option<Decision>) {
 }
 
 #[test]
+fn an_identity_that_several_effects_share_accuses_nobody() {
+    let word = || Some("\"merchant_00012345\"".to_owned());
+    let mine = || sent("a", 0, 10).ok(1).identity(word());
+    let theirs = || sent("b", 20, 30).ok(2).tenant("other").identity(word());
+    let both = plain().with([mine(), theirs()]);
+    let own = both.clone().count("k", "default", &[pay(1)]).count("k", "other", &[pay(2)]);
+    assert_eq!(own.broken(), Vec::<&str>::new());
+    let leaked = both.count("k", "default", &[pay(1)]).count("k", "other", &[]);
+    check(&leaked, id::NO_FOREIGN_ANSWER, Some(Broken));
+    let executed_and_leaked = plain().with([sent("a", 0, 10).ok(1), sent("b", 20, 30).ok(1).tenant("other")]);
+    let executed_and_leaked = executed_and_leaked.count("k", "default", &[pay(1)]).count("k", "other", &[pay(2)]);
+    check(&executed_and_leaked, id::NO_FOREIGN_ANSWER, Some(Broken));
+}
+
+#[test]
+fn too_few_effects_are_not_too_many() {
+    let lost = plain().rules(&[id::AT_MOST_ONE_EFFECT]).effects(&[1]).with([sent("a", 0, 10).ok(1)]);
+    let lost = lost.number("k", "default", 0);
+    check(&lost, id::ACKNOWLEDGED_EFFECT_EXISTS, Some(Broken));
+    assert_ne!(lost.decided(id::AT_MOST_ONE_EFFECT), Some(Broken));
+}
+
+#[test]
 fn at_most_one_effect() {
     let rule = id::AT_MOST_ONE_EFFECT;
     let two = || plain().with([sent("a", 0, 10).ok(1), sent("b", 20, 30).ok(1)]);
@@ -138,6 +161,13 @@ fn replays_look_like_the_original() {
     check(&with(&|_| {}, drift()), id::REPLAY_SAME_STATUS, Some(Broken));
     let other = |p: &mut Policy| p.replay.status = ReplayStatus::Other(StatusSet::of(&[200]));
     check(&with(&other, drift()), id::REPLAY_SAME_STATUS, Some(Deviation));
+    // In an overlap the one that was sent first may be the replay.
+    let first_is_replay = |change: &dyn Fn(&mut Policy), from| {
+        world(policy(change)).with([sent("a", 0, 10).ok(1).status(200), sent("b", from, 30).ok(1)])
+    };
+    check(&first_is_replay(&other, 5), id::REPLAY_SAME_STATUS, Some(Deviation));
+    check(&first_is_replay(&other, 20), id::REPLAY_SAME_STATUS, Some(Broken));
+    check(&first_is_replay(&|_| {}, 5), id::REPLAY_SAME_STATUS, Some(Broken));
 
     let body = |text: &str| sent("b", 20, 30).answer(201, text).identity(Some(pay(1)));
     check(&with(&|_| {}, b()), id::REPLAY_SAME_BODY, Some(Held));
@@ -206,6 +236,16 @@ fn refusals_in_flight() {
     }
     let waits = |p: &mut Policy| p.in_flight = Documented::As(InFlight::Wait);
     check(&with(&waits, 409), id::IN_FLIGHT_AS_DOCUMENTED, Some(Broken));
+    // An owner that is fenced off after its lease is no duplicate that should have waited.
+    let fenced = |lease| {
+        let policy = policy(|p| {
+            waits(p);
+            p.lease = ms(lease);
+        });
+        world(policy).with([sent("a", 0, 5_000).answer(409, ""), sent("b", 4_000, 5_500).ok(1)])
+    };
+    check(&fenced(1_000), id::IN_FLIGHT_AS_DOCUMENTED, None);
+    check(&fenced(30_000), id::IN_FLIGHT_AS_DOCUMENTED, Some(Broken));
     let waited = world(policy(waits)).with([sent("a", 0, 10).ok(1), sent("b", 2, 11).ok(1)]);
     check(&waited, id::CONCURRENT_DUPLICATE_REFUSED_OR_WAITS, Some(Held));
     let raced = plain().with([sent("a", 0, 10).ok(1), sent("b", 2, 11).ok(2)]);

@@ -55,11 +55,7 @@ impl Check for ServerErrors {
             let disturbed =
                 |other: &&Attempt| fails(other, "") || other.fault.is_some() || !matches!(other.end, End::Answered);
             // The owner that a takeover has fenced off may well be told so by a server error.
-            let outlived = seen
-                .policy
-                .lease
-                .known()
-                .is_some_and(|lease| seen.shortest(start(attempt), attempt.timing.ended) >= micros(*lease));
+            let outlived = seen.outlived_lease(attempt);
             let winner = rivals.iter().find(|other| {
                 other.payload_sha256 == attempt.payload_sha256
                     && seen.success(other).is_some()

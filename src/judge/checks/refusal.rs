@@ -46,6 +46,9 @@ fn loses(seen: &Seen<'_>, winner: &Attempt, loser: &Attempt) -> Vec<Finding> {
             _ => Vec::new(),
         };
     }
+    if seen.outlived_lease(loser) {
+        return Vec::new();
+    }
     let status = response.status;
     let known = seen.words(loser).may_be(Word::InFlight);
     // Another refusal of a payload that the API accepts, from beginning to end within the winner's flight.

@@ -54,6 +54,10 @@ fn status(seen: &Seen<'_>, original: &Success<'_>, replay: &Success<'_>) -> (Dec
     let message = format!("the original was answered {was}, the replay `{name}` {is}");
     match &seen.policy.replay.status {
         ReplayStatus::Other(set) if set.contains(is) => (Decision::Deviation, format!("{message}, as documented")),
+        // Of an overlap it is not known which one was the original.
+        ReplayStatus::Other(set) if set.contains(was) && !before(original.attempt, replay.attempt) => {
+            (Decision::Deviation, format!("one of two equal results was answered {is}, the other {was}, as documented"))
+        }
         _ => (Decision::Broken, message),
     }
 }
