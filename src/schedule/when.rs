@@ -3,7 +3,7 @@
 use super::compile::Obstacle;
 use crate::{
     suite::Condition,
-    target::{Disposal, Documented, ExpiredKey, Fingerprint, InFlight, MalformedKey, Mismatch, Policy},
+    target::{Disposal, Documented, ExpiredKey, Fingerprint, InFlight, KeySyntax, MalformedKey, Mismatch, Policy},
 };
 
 /// Checks every condition; the first that does not hold is the obstacle.
@@ -37,6 +37,12 @@ pub(super) fn check(conditions: &[Condition], policy: &Policy) -> Result<(), Obs
             MalformedKey::Ignore => "ignore",
             MalformedKey::Accept => "accept",
         }),
+        Condition::KeySyntax(want) => {
+            one("key.syntax", &Documented::As(policy.key.syntax), want, |value| match value {
+                KeySyntax::SfString => "sf-string",
+                KeySyntax::Bare => "bare",
+            })
+        }
         Condition::ExpiredKey(want) => one("expired_key", &policy.expired_key, want, |value| match value {
             ExpiredKey::Fresh => "fresh",
             ExpiredKey::Refuse => "refuse",

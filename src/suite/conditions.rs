@@ -2,7 +2,7 @@
 
 use super::{Condition, file::Text};
 use crate::{
-    target::{Disposal, ExpiredKey, Fingerprint, InFlight, MalformedKey, Mismatch},
+    target::{Disposal, ExpiredKey, Fingerprint, InFlight, KeySyntax, MalformedKey, Mismatch},
     text::{Check, suggestion},
 };
 
@@ -28,6 +28,9 @@ pub(super) fn read(check: &mut Check<'_>, key: &Text, value: &Text) -> Option<Co
             .word(&what, value, &[("json", Fingerprint::Json), ("bytes", Fingerprint::Bytes)])
             .map(Condition::Fingerprint),
         "key_required" => check.word(&what, value, &[("true", true), ("false", false)]).map(Condition::KeyRequired),
+        "key_syntax" => check
+            .word(&what, value, &[("sf-string", KeySyntax::SfString), ("bare", KeySyntax::Bare)])
+            .map(Condition::KeySyntax),
         "malformed_key" => check
             .word(
                 &what,
@@ -47,6 +50,7 @@ pub(super) fn read(check: &mut Check<'_>, key: &Text, value: &Text) -> Option<Co
                 "mismatch",
                 "fingerprint",
                 "key_required",
+                "key_syntax",
                 "malformed_key",
                 "expired_key",
             ];

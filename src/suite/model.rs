@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     spec::RuleId,
-    target::{Disposal, ExpiredKey, Fingerprint, InFlight, MalformedKey, Mismatch},
+    target::{Disposal, ExpiredKey, Fingerprint, InFlight, KeySyntax, MalformedKey, Mismatch},
     text::{Span, Template},
 };
 
@@ -87,6 +87,8 @@ pub enum Condition {
     KeyRequired(bool),
     /// `key.malformed`.
     MalformedKey(MalformedKey),
+    /// `key_syntax`.
+    KeySyntax(KeySyntax),
     /// `expired_key`.
     ExpiredKey(ExpiredKey),
 }
