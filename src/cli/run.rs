@@ -24,7 +24,19 @@ pub(super) fn selection(choice: &ChoiceArgs) -> Selection {
     }
 }
 
+/// The reports of a run, in the folder of reports.
+const JUNIT: &str = "junit.xml";
+const JSON: &str = "report.json";
+const HISTORY: &str = "history.jsonl";
+
 pub(super) async fn run(mut args: RunArgs) -> Exit {
+    if !args.dry_run {
+        // A run that ends before it begins must not leave the reports of another one to be taken for its own.
+        for name in [JUNIT, JSON, HISTORY] {
+            // What cannot be removed cannot be written either, and that is told when the reports are made.
+            let _ = std::fs::remove_file(args.reports.join(name));
+        }
+    }
     // An empty `TOXIPROXY_URL` is how a CI job unsets it.
     args.toxiproxy = args.toxiproxy.filter(|url| !url.is_empty());
     let selection = selection(&args.choice);
@@ -62,9 +74,9 @@ async fn perform(args: &RunArgs, stage: &Stage, planned: Vec<Planned>) -> Exit {
     let file = |name: &str| Some(args.reports.join(name));
     let operations = stage.target.operations.iter();
     let report_options = Options {
-        junit: file("junit.xml"),
-        json: file("report.json"),
-        history: file("history.jsonl"),
+        junit: file(JUNIT),
+        json: file(JSON),
+        history: file(HISTORY),
         inconclusive_fails,
         key_fields: operations.map(|o| (o.name.clone(), o.policy.key.header.to_string())).collect(),
     };

@@ -1,6 +1,7 @@
 //! The driver: what all cases of a run share.
 
 use std::{
+    collections::BTreeMap,
     net::SocketAddr,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -68,6 +69,8 @@ pub(super) struct Inner {
     pub(super) interrupt: Interrupt,
     pub(super) manners: Manners,
     tls: Option<TlsConnector>,
+    /// Operations whose effect probe is not to be believed, and why.
+    distrusted: Mutex<BTreeMap<String, String>>,
     /// The address by which each node was reached last.
     reached: Mutex<Vec<Option<SocketAddr>>>,
 }
@@ -109,9 +112,16 @@ impl Driver {
             interrupt,
             manners,
             tls,
+            distrusted: Mutex::default(),
             reached,
         };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Believes the effect probe of an operation no more: every further count of it fails with `why`.
+    pub fn distrust_probe(&self, operation: &str, why: &str) {
+        let mut distrusted = self.inner.distrusted.lock().unwrap_or_else(PoisonError::into_inner);
+        distrusted.insert(operation.to_owned(), why.to_owned());
     }
 
     /// Whether every node can be connected to (TCP, and TLS for `https`). Tries again until `wait` is over; sends
@@ -147,6 +157,11 @@ impl Driver {
 }
 
 impl Inner {
+    /// Why the effect probe of an operation is not to be believed, if it is not.
+    pub(super) fn distrusted(&self, operation: &str) -> Option<String> {
+        self.distrusted.lock().unwrap_or_else(PoisonError::into_inner).get(operation).cloned()
+    }
+
     /// Opens a connection to a node, through the proxy `via` if there is one.
     ///
     /// # Errors

@@ -43,6 +43,9 @@ struct Found {
 /// that successes have named, are taken for a count that lags behind, for a while.
 pub(super) async fn settle(scene: &Scene, effects: &EffectProbe, whose: &Whose, answered: u64) {
     let began = scene.driver.clock.now();
+    if let Some(why) = scene.driver.distrusted(&scene.operation.name) {
+        return record(scene, whose, "final".to_owned(), began, 0, Err(why));
+    }
     let quiet = effects.quiet.duration();
     let deadline = Deadline::after(PATIENCE.max(quiet * 3), &scene.driver.interrupt);
     let mut polls = 0;
@@ -94,6 +97,9 @@ pub(super) async fn look(
     purpose: String,
     patience: Duration,
 ) -> Result<u64, String> {
+    if let Some(why) = scene.driver.distrusted(&scene.operation.name) {
+        return Err(why);
+    }
     let began = scene.driver.clock.now();
     let deadline = Deadline::after(patience, &scene.driver.interrupt);
     let mut polls = 0;

@@ -4,6 +4,7 @@
 //! run, [`Runner`] performs it, and [`harness`] offers the same as tests for `cargo test` and nextest.
 
 mod harness;
+mod probe;
 mod runner;
 mod select;
 mod stage;

@@ -11,13 +11,14 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::Stage;
+use super::{Stage, probe};
 use crate::{
     drive::{DriveError, Driver, Options},
     judge::{CaseResult, Combined, Decision, Gate, Judgement, Reason, Verdict, combine, judge},
     report::{Event, RunInfo, Summary},
     schedule::{Planned, Schedule, Skipped},
     spec::id,
+    target::Target,
 };
 
 /// Cases that mostly wait may run in such a number beside the others.
@@ -50,6 +51,7 @@ pub struct Runner {
     options: Arc<RunOptions>,
     info: RunInfo,
     interrupt: crate::drive::Interrupt,
+    target: Arc<Target>,
 }
 
 impl Runner {
@@ -76,7 +78,13 @@ impl Runner {
             began_unix: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs()),
             again: options.again.clone(),
         };
-        Ok(Self { driver, options: Arc::new(options), info, interrupt: stage.interrupt.clone() })
+        Ok(Self {
+            driver,
+            options: Arc::new(options),
+            info,
+            interrupt: stage.interrupt.clone(),
+            target: Arc::clone(&stage.target),
+        })
     }
 
     /// Performs everything that is planned, in an order of its own, and gives the results in the order of the plan.
@@ -86,6 +94,7 @@ impl Runner {
     pub async fn run(&self, planned: Vec<Planned>, sink: &mut (dyn FnMut(Event) + Send)) -> Vec<CaseResult> {
         let began = Instant::now();
         sink(Event::Started(RunInfo { cases: planned.len(), ..self.info.clone() }));
+        self.check_probes(&planned).await;
         let mut results: BTreeMap<usize, CaseResult> = BTreeMap::new();
         let mut detection = Vec::new();
         let mut together = Vec::new();
@@ -122,6 +131,21 @@ impl Runner {
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         sink(Event::Finished(Summary::of(&results, self.interrupt.is_set(), millis)));
         results
+    }
+
+    /// Tries the effect probe of each operation once, so that one that shows nothing accuses nobody.
+    async fn check_probes(&self, planned: &[Planned]) {
+        let mut tried = BTreeSet::new();
+        for plan in planned {
+            let Planned::Run(schedule) = plan else { continue };
+            if schedule.operation.effects.is_none() || !tried.insert(schedule.operation.name.clone()) {
+                continue;
+            }
+            let history = self.driver.perform(&probe::schedule(&schedule.operation, &self.target), 0).await;
+            if let Some(why) = probe::blind(&schedule.operation, &history) {
+                self.driver.distrust_probe(&schedule.operation.name, &why);
+            }
+        }
     }
 
     async fn batch(

@@ -25,16 +25,32 @@ impl Check for Effect {
         let attempts: Vec<_> = seen.sent().filter(|attempt| attempt.key.is_some()).collect();
         let successes: Vec<_> = attempts.iter().filter_map(|attempt| seen.success(attempt)).collect();
         let identities: BTreeSet<_> = successes.iter().filter_map(|success| success.identity).collect();
+        let named = successes.iter().filter(|success| success.identity.is_some()).count();
         let marked = successes.iter().any(|success| classify::marked(seen, success.response) == Some(true));
         let roles: BTreeSet<_> = attempts.iter().map(|attempt| attempt.role.as_str()).collect();
-        let all_new = attempts.len() >= 3 && roles.len() >= 2 && identities.len() == attempts.len();
+        let effects = attempts.first().and_then(|attempt| seen.total(&attempt.intent).ok());
+        let each = |count: u64| usize::try_from(count) == Ok(attempts.len());
+        // Without identities, only effects tell a new operation from an old answer.
+        let all_new = attempts.len() >= 3
+            && roles.len() >= 2
+            && successes.len() == attempts.len()
+            && (identities.len() == attempts.len()
+                || (named == 0 && effects.as_ref().is_some_and(|e| each(*e.start()))));
+        let fewer = effects.as_ref().is_some_and(|e| !successes.is_empty() && !each(*e.end()));
+        let refused = !successes.is_empty()
+            && attempts.iter().any(|attempt| answer(attempt).is_some_and(|r| (400..500).contains(&r.status)));
         let (decision, message) = if all_new && !marked {
             let message = format!("each of {} requests under one key was an operation of its own", attempts.len());
             (Decision::Broken, format!("{message}, whatever its payload: the key has no effect"))
-        } else if identities.len() < successes.len() || successes.len() < attempts.len() {
+        } else if identities.len() < named || marked || refused || fewer {
             (Decision::Held, "a used key is not treated like a new one".to_owned())
         } else {
-            return Vec::new();
+            return vec![found(
+                id::KEY_HAS_AN_EFFECT,
+                Decision::Undecided,
+                "neither answers nor effects tell whether the key made a difference".to_owned(),
+                &attempts,
+            )];
         };
         vec![found(id::KEY_HAS_AN_EFFECT, decision, message, &attempts)]
     }
