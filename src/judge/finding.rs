@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Overlap;
 use crate::{
     history::History,
     schedule::CaseId,
@@ -100,6 +101,9 @@ pub struct CaseResult {
     pub millis: u64,
     /// How many rounds were performed.
     pub rounds: u32,
+    /// What was measured of attempts that were to be in flight together.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overlaps: Vec<Overlap>,
     /// What happened in the round that decided it. `None` if nothing was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,

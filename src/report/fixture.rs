@@ -40,6 +40,7 @@ pub(super) fn case(suite: &str, name: &str, verdict: Verdict) -> CaseResult {
         findings: vec![],
         millis: 1_843,
         rounds: 1,
+        overlaps: vec![],
         history: None,
     }
 }

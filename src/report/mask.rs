@@ -41,8 +41,20 @@ pub(super) fn masked_run(redactor: &Redactor, run: &RunInfo) -> RunInfo {
 pub(super) fn masked_case(redactor: &Redactor, case: &CaseResult) -> CaseResult {
     let mut case = case.clone();
     // Every field is named here, so that a new one cannot be forgotten.
-    let CaseResult { id, title, file, place: _, rules: _, verdict: _, reason, findings, millis: _, rounds: _, history } =
-        &mut case;
+    let CaseResult {
+        id,
+        title,
+        file,
+        place: _,
+        rules: _,
+        verdict: _,
+        reason,
+        findings,
+        millis: _,
+        rounds: _,
+        overlaps: _,
+        history,
+    } = &mut case;
     mask_id(redactor, id);
     mask(redactor, [title, file]);
     if let Some(Reason { why, remedy }) = reason {

@@ -213,6 +213,7 @@ impl Runner {
             findings: judgement.findings,
             millis: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             rounds: count,
+            overlaps: judgement.overlaps,
             history: kept,
             ..not_performed(schedule, Reason { why: String::new(), remedy: String::new() })
         }
@@ -250,6 +251,7 @@ fn not_performed(schedule: &Schedule, reason: Reason) -> CaseResult {
         findings: Vec::new(),
         millis: 0,
         rounds: 0,
+        overlaps: Vec::new(),
         history: None,
     }
 }
@@ -266,6 +268,7 @@ fn skipped_result(skipped: Skipped) -> CaseResult {
         findings: Vec::new(),
         millis: 0,
         rounds: 0,
+        overlaps: Vec::new(),
         history: None,
     }
 }

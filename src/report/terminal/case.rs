@@ -68,7 +68,7 @@ pub(crate) fn case_line(case: &CaseResult, style: &Style) -> Line {
     let why = match (&case.reason, main_finding(case)) {
         (Some(reason), _) => style.clean(&reason.why),
         (None, Some(finding)) if case.verdict == Verdict::Failed => finding.rule.to_string(),
-        _ => String::new(),
+        _ => overlaps(case),
     };
     let name = style.clean(&case.id.to_string());
     let took = if case.verdict == Verdict::Skipped { String::new() } else { time(case) };
@@ -80,6 +80,13 @@ pub(crate) fn case_line(case: &CaseResult, style: &Style) -> Line {
         }
     }
     line
+}
+
+/// What was measured of attempts that were to be in flight together.
+fn overlaps(case: &CaseResult) -> String {
+    let each = case.overlaps.iter().map(|overlap| format!("{} of {}", overlap.together, overlap.of));
+    let all = each.collect::<Vec<_>>().join(", ");
+    if all.is_empty() { all } else { format!("{all} in flight together") }
 }
 
 /// The finding shown in full: the first broken one of the weightiest score; in inconclusive cases the first that
