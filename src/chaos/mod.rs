@@ -13,5 +13,5 @@ mod embedded;
 mod toxic;
 
 pub use client::{Builder, ChaosError, Check, Client, Proxy, SelfTest, ToxicHandle, Version};
-pub use embedded::{Embedded, StartError};
+pub use embedded::{Embedded, Settings, StartError};
 pub use toxic::{BadToxic, Slices, Stream, Toxic};

@@ -5,12 +5,14 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use idemproof::chaos::Embedded;
+use idemproof::chaos::{Embedded, Settings};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
+
+use crate::ledger;
 
 /// Longest wait for anything that must happen.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -47,6 +49,11 @@ impl Target {
         Self { url: embedded.url(), embedded: Some(embedded), http: http(), alone: true }
     }
 
+    pub(crate) async fn seeded(seed: u64) -> Self {
+        let embedded = Embedded::start_with(Settings { seed: Some(seed), ..Settings::default() }).await.unwrap();
+        Self { url: embedded.url(), embedded: Some(embedded), http: http(), alone: true }
+    }
+
     pub(crate) async fn real(url: String) -> Self {
         let mut target = Self { url, embedded: None, http: http(), alone: false };
         target.alone = target.get("/proxies").await.text == "{}";
@@ -68,7 +75,13 @@ impl Target {
         let header = |name: &str| sent.headers().get(name).map(|value| value.to_str().unwrap().to_owned());
         let (status, request_id) = (sent.status().as_u16(), header("X-Toxiproxy-Request-Id"));
         let content_type = header("Content-Type").unwrap_or_default();
-        Answer { status, content_type, request_id, text: sent.text().await.unwrap() }
+        let answer = Answer { status, content_type, request_id, text: sent.text().await.unwrap() };
+        let what = || format!("{} {} {}", answer.status, answer.content_type, ledger::plain(&answer.text));
+        // A list shows what others have made too, and the extensions are on one side only.
+        if path != "/proxies" && path != "/version" && !path.starts_with("/idemproof") {
+            ledger::note(what);
+        }
+        answer
     }
 
     pub(crate) async fn call(&self, verb: &str, path: &str, body: Value) -> Answer {
@@ -126,7 +139,7 @@ fn http() -> reqwest::Client {
 
 /// A name nobody else uses.
 pub(crate) fn name() -> String {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
+    static COUNT: AtomicU64 = AtomicU64::new(1000);
     format!("row-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
@@ -144,6 +157,13 @@ pub(crate) async fn soon<T>(work: impl Future<Output = T>) -> T {
 
 /// Reads to the end, whatever the end is.
 pub(crate) async fn drain(stream: &mut TcpStream) -> (Vec<u8>, Ending) {
+    let start = std::time::Instant::now();
+    let (all, ending) = drain_quietly(stream).await;
+    ledger::note(|| format!("{}, then {ending:?} {}", ledger::bytes(&all), ledger::bucket(start.elapsed())));
+    (all, ending)
+}
+
+async fn drain_quietly(stream: &mut TcpStream) -> (Vec<u8>, Ending) {
     soon(async {
         let (mut all, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
         loop {
@@ -161,6 +181,7 @@ pub(crate) async fn drain(stream: &mut TcpStream) -> (Vec<u8>, Ending) {
 pub(crate) async fn read_n(stream: &mut TcpStream, bytes: usize) -> Vec<u8> {
     let mut buffer = vec![0; bytes];
     soon(stream.read_exact(&mut buffer)).await.unwrap();
+    ledger::note(|| ledger::bytes(&buffer));
     buffer
 }
 
@@ -244,6 +265,11 @@ impl Upstream {
         server.write_all(b"!").await.unwrap();
         assert_eq!(read_n(&mut client, 1).await, b"!");
         (client, server)
+    }
+
+    /// The next connection that came to the server.
+    pub(crate) async fn accepted(&mut self) -> TcpStream {
+        soon(self.accepted.recv()).await.unwrap()
     }
 
     /// The same without priming.

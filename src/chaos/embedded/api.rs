@@ -12,6 +12,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::body::{Fields, Refusal};
+use super::extensions::{self, Route};
 use super::registry::Registry;
 
 /// The Toxiproxy version whose API this is.
@@ -22,8 +23,15 @@ const MAX_BODY: usize = 1024 * 1024;
 const BODY_WAIT: Duration = Duration::from_secs(15);
 
 /// All routes. One fallback, because wrong verbs and paths are answered as Toxiproxy does and not as axum would.
-pub(super) fn router(registry: Arc<Registry>) -> Router {
-    Router::new().fallback(answer).with_state(registry)
+pub(super) fn router(registry: Arc<Registry>, metrics: bool) -> Router {
+    Router::new().fallback(answer).with_state(Arc::new(Served { registry, metrics }))
+}
+
+/// What the routes serve.
+struct Served {
+    registry: Arc<Registry>,
+    /// Whether counters are shown.
+    metrics: bool,
 }
 
 /// What a path names.
@@ -35,17 +43,27 @@ enum Place {
     Proxy(String),
     Toxics(String),
     Toxic(String, String),
+    Metrics,
+    Extension(Route),
 }
 
 impl Place {
     fn of(path: &str) -> Option<Self> {
         let path = decode_percent(path)?;
+        if let Some(below) = path.strip_prefix("/idemproof") {
+            let below: Vec<&str> = match below {
+                "" => vec![],
+                below => below.strip_prefix('/')?.split('/').collect(),
+            };
+            return Route::of(&below).map(Self::Extension);
+        }
         let mut parts = path.strip_prefix('/')?.split('/');
         let place = match (parts.next()?, parts.next(), parts.next(), parts.next()) {
             ("version", None, ..) => Self::Version,
             ("proxies", None, ..) => Self::Proxies,
             ("populate", None, ..) => Self::Populate,
             ("reset", None, ..) => Self::Reset,
+            ("metrics", None, ..) => Self::Metrics,
             ("proxies", Some(proxy), None, _) => Self::Proxy(proxy.to_owned()),
             ("proxies", Some(proxy), Some("toxics"), None) => Self::Toxics(proxy.to_owned()),
             ("proxies", Some(proxy), Some("toxics"), Some(toxic)) => Self::Toxic(proxy.to_owned(), toxic.to_owned()),
@@ -61,6 +79,8 @@ impl Place {
 
     fn allows(&self, verb: &Method) -> bool {
         let verbs: &[Method] = match self {
+            Self::Metrics => return true,
+            Self::Extension(route) => return route.allows(verb),
             Self::Version => &[Method::GET],
             Self::Populate | Self::Reset => &[Method::POST],
             Self::Proxies | Self::Toxics(_) => &[Method::GET, Method::POST],
@@ -84,8 +104,9 @@ fn decode_percent(path: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-async fn answer(State(registry): State<Arc<Registry>>, request: Request) -> Response {
-    let Some(place) = Place::of(request.uri().path()) else {
+async fn answer(State(served): State<Arc<Served>>, request: Request) -> Response {
+    let place = Place::of(request.uri().path());
+    let Some(place) = place.filter(|place| served.metrics || !matches!(place, Place::Metrics)) else {
         return plain(StatusCode::NOT_FOUND, "404 page not found\n");
     };
     if !place.allows(request.method()) {
@@ -95,7 +116,7 @@ async fn answer(State(registry): State<Arc<Registry>>, request: Request) -> Resp
     let mut response = if agent.starts_with(b"Mozilla/") {
         plain(StatusCode::FORBIDDEN, "User agent not allowed\n")
     } else {
-        perform(registry, place, request).await
+        perform(Arc::clone(&served.registry), place, request).await
     };
     if let Ok(id) = HeaderValue::from_str(&request_id()) {
         response.headers_mut().insert("X-Toxiproxy-Request-Id", id);
@@ -137,6 +158,13 @@ async fn dispatch(registry: &Registry, place: &Place, verb: &Method, body: &[u8]
             let body = format!("{{\"version\": \"{VERSION}\"}}\n");
             Ok(respond(StatusCode::OK, Some("application/json;charset=utf-8"), body.into()))
         }
+        Place::Metrics => {
+            Ok(respond(StatusCode::OK, Some("text/plain; version=0.0.4"), registry.common().metrics.text().into()))
+        }
+        Place::Extension(route) => match extensions::dispatch(registry, route, verb, body).await? {
+            Some(answer) => ok(&answer),
+            None => gone(),
+        },
         Place::Proxies if read => ok(&registry.to_json()),
         Place::Proxies => {
             let created = registry.create(&Fields::decode(body)?).await?;

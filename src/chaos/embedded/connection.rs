@@ -1,4 +1,4 @@
-//! One proxied connection: two sockets, a [`Link`] for each direction, and one task that serves both.
+//! One proxied connection: two sockets, a [`Link`] and a [`Tap`] for each direction, and one task that serves both.
 //!
 //! The task looks at control messages first and never waits for anything else alone, so a change of toxics is
 //! applied at once even when a peer does not read, and its sender knows that no later byte escapes it.
@@ -6,17 +6,27 @@
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::{Buf, BufMut, BytesMut};
+use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::Sleep;
 
 use super::definition::Definition;
+use super::dial::Dial;
+use super::leave;
+use super::ledger::{Page, SocketEnd};
 use super::link::{Change, Link};
+use super::rng::Rng;
+use super::scan::Speech;
 use super::stage::{Chunk, Item};
+use super::tap::{Tap, Unanswered};
+use super::trigger::{Cut, Deed, Ending, Trigger};
 use crate::chaos::Stream;
 
 /// Largest read, as in Toxiproxy.
@@ -35,49 +45,96 @@ pub(super) struct Control {
 #[derive(Clone, Debug)]
 pub(super) enum Order {
     Change(Stream, Change),
+    Triggers(Arc<[Arc<Trigger>]>),
+    Cut(Cut),
     Close,
+}
+
+/// What a connection starts with.
+#[derive(Debug)]
+pub(super) struct Setting {
+    pub(super) number: u64,
+    pub(super) upstream: String,
+    pub(super) dial: Dial,
+    pub(super) upstream_toxics: Vec<Definition>,
+    pub(super) downstream_toxics: Vec<Definition>,
+    pub(super) triggers: Arc<[Arc<Trigger>]>,
+    /// Where the randomness of this connection comes from.
+    pub(super) seed: u64,
 }
 
 /// One direction at work.
 #[derive(Debug)]
 struct Side {
+    stream: Stream,
     link: Link,
+    tap: Tap,
     buffer: BytesMut,
 }
 
+/// What a turn has done.
+#[derive(Default)]
+struct Turn {
+    moved: bool,
+    /// When a toxic wants to be asked again.
+    wake: Option<Instant>,
+    /// The trigger that has hit.
+    hit: Option<Arc<Trigger>>,
+}
+
 impl Side {
-    fn new(toxics: &[Definition], now: Instant) -> Self {
-        Self { link: Link::new(toxics, now), buffer: BytesMut::new() }
+    fn new(stream: Stream, setting: &Setting, now: Instant) -> Self {
+        let (toxics, salt) = match stream {
+            Stream::Upstream => (&setting.upstream_toxics, 1),
+            Stream::Downstream => (&setting.downstream_toxics, 2),
+        };
+        let link = Link::new(toxics, now, Rng::seeded(setting.seed).fork(salt));
+        Self { stream, link, tap: Tap::new(stream, setting.number, &setting.triggers), buffer: BytesMut::new() }
     }
 
-    /// Moves what can be moved from `source` to `dest`. An ended direction closes its destination fully.
-    /// Gives whether anything happened, and when a toxic wants to be asked again.
+    /// Moves what can be moved from `source` to `dest`, up to the first trigger that hits. An ended direction closes
+    /// its destination fully.
     fn turn(
         &mut self,
         cx: &mut Context<'_>,
         now: Instant,
-        source: &Option<TcpStream>,
-        dest: &mut Option<TcpStream>,
-    ) -> (bool, Option<Instant>) {
-        let mut moved = false;
-        let wake = self.link.pump(now);
-        while let Some(item) = self.link.output().front_mut() {
+        (source, dest): (&Option<TcpStream>, &mut Option<TcpStream>),
+        (page, unanswered): (&Page, &mut Unanswered),
+    ) -> Turn {
+        let mut turn = Turn { wake: self.link.pump(now), ..Turn::default() };
+        let (mut read_bytes, mut written_bytes) = (0, 0);
+        loop {
+            if let Some(hit) = self.tap.due(page, unanswered) {
+                turn.moved = true;
+                turn.hit = Some(hit);
+                break;
+            }
+            if self.tap.is_held(page) {
+                break;
+            }
+            let Some(item) = self.link.output().front_mut() else { break };
             let (Item::Data(chunk), Some(socket)) = (item, dest.as_ref()) else {
-                if self.link.wants_reset() {
-                    for socket in source.iter().chain(dest.iter()) {
-                        // A socket that is already broken needs no reset.
-                        let _ = socket.set_zero_linger();
-                    }
-                }
-                *dest = None;
-                self.link.output().clear();
-                moved = true;
+                self.end(source, dest, page, unanswered);
+                turn.moved = true;
                 break;
             };
-            match write(cx, socket, &chunk.bytes) {
+            if chunk.bytes.is_empty() {
+                self.link.output().pop_front();
+                continue;
+            }
+            self.tap.scan(&chunk.bytes, unanswered);
+            // A boundary at the very beginning comes before any byte.
+            let allowed = self.tap.allowed(chunk.bytes.len());
+            if allowed == 0 {
+                turn.moved = true;
+                continue;
+            }
+            match write(cx, socket, chunk.bytes.get(..allowed).unwrap_or_default()) {
                 Poll::Pending => break,
                 Poll::Ready(Ok(written)) => {
-                    moved = true;
+                    turn.moved = true;
+                    written_bytes += written as u64;
+                    self.tap.wrote(chunk.bytes.get(..written).unwrap_or_default(), page);
                     chunk.bytes.advance(written);
                     if chunk.bytes.is_empty() {
                         self.link.output().pop_front();
@@ -85,30 +142,93 @@ impl Side {
                 }
                 Poll::Ready(Err(_)) => {
                     *dest = None;
+                    note_end(page, self.stream, SocketEnd::PeerReset, "broke off");
                     self.link.push(Item::End);
                     self.link.output().clear();
-                    moved = true;
+                    turn.moved = true;
                     break;
                 }
             }
         }
-        if self.link.wants_input() {
+        if turn.hit.is_none() && self.link.wants_input() {
             let read = source.as_ref().map_or(Poll::Ready(Ok(0)), |socket| read(cx, socket, &mut self.buffer));
             match read {
                 Poll::Pending => {}
                 // A reset of the peer is passed on like an orderly end, as Toxiproxy does.
-                Poll::Ready(Ok(0) | Err(_)) => {
+                Poll::Ready(ended @ (Ok(0) | Err(_))) => {
+                    let other = if self.stream == Stream::Upstream { Stream::Downstream } else { Stream::Upstream };
+                    match ended {
+                        _ if source.is_none() => {}
+                        Ok(_) => note_end(page, other, SocketEnd::PeerClosed, "closed the connection"),
+                        Err(_) => note_end(page, other, SocketEnd::PeerReset, "reset the connection"),
+                    }
                     self.link.push(Item::End);
-                    moved = true;
+                    turn.moved = true;
                 }
-                Poll::Ready(Ok(_)) => {
+                Poll::Ready(Ok(count)) => {
+                    read_bytes += count as u64;
                     let bytes = self.buffer.split().freeze();
                     self.link.push(Item::Data(Chunk { bytes, stamp: Instant::now() }));
-                    moved = true;
+                    turn.moved = true;
                 }
             }
         }
-        (moved, wake)
+        if read_bytes + written_bytes > 0 {
+            let mut entry = page.write();
+            let flow = if self.stream == Stream::Upstream { &mut entry.up } else { &mut entry.down };
+            flow.add(read_bytes, written_bytes, now);
+            if entry.speech == Speech::Unknown && self.stream == Stream::Upstream {
+                entry.speech = self.tap.speech();
+            }
+        }
+        turn
+    }
+
+    /// The end has come out of the chain, or there is nowhere left to write to.
+    fn end(
+        &mut self,
+        source: &Option<TcpStream>,
+        dest: &mut Option<TcpStream>,
+        page: &Page,
+        unanswered: &mut Unanswered,
+    ) {
+        self.tap.finish(page, unanswered);
+        if let Some(toxic) = self.link.ended_by() {
+            page.write().because(format!("toxic {toxic}"));
+        }
+        let how = if self.link.wants_reset() { SocketEnd::Reset } else { SocketEnd::Closed };
+        if how == SocketEnd::Reset {
+            for socket in source.iter().chain(dest.iter()) {
+                // A socket that is already broken needs no reset.
+                let _ = socket.set_zero_linger();
+            }
+        }
+        if dest.take().is_some() {
+            let mut entry = page.write();
+            let end = if self.stream == Stream::Upstream { &mut entry.server } else { &mut entry.client };
+            end.get_or_insert(how);
+        }
+        self.link.output().clear();
+    }
+}
+
+/// Notes how the peer behind the destination of `stream` has ended its socket.
+fn note_end(page: &Page, stream: Stream, end: SocketEnd, what: &str) {
+    let mut entry = page.write();
+    let (who, seen) = match stream {
+        Stream::Upstream => ("server", &mut entry.server),
+        Stream::Downstream => ("client", &mut entry.client),
+    };
+    seen.get_or_insert(end);
+    entry.because(format!("the {who} {what}"));
+}
+
+/// Waits until the client has left. Bytes that it has sent stay where they are.
+async fn hang_up(client: &Option<TcpStream>) {
+    let Some(client) = client else { return };
+    while client.ready(tokio::io::Interest::READABLE).await.is_ok_and(|ready| !ready.is_read_closed()) {
+        // Unread bytes keep it readable, so that only time can tell.
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
@@ -136,31 +256,68 @@ fn read(cx: &mut Context<'_>, socket: &TcpStream, buffer: &mut BytesMut) -> Poll
     }
 }
 
+/// A second connection to the upstream that takes the place of the first.
+type Redial = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
+
 /// A connection from the client's connect to the end of both sockets.
-#[derive(Debug)]
 pub(super) struct Connection {
     client: Option<TcpStream>,
     server: Option<TcpStream>,
     up: Side,
     down: Side,
+    unanswered: Unanswered,
+    page: Page,
+    upstream: String,
+    dial: Dial,
     control: mpsc::UnboundedReceiver<Control>,
+    /// A cut that waits for its time.
+    cutting: Option<(Instant, Cut)>,
+    redial: Option<Redial>,
+    /// Requests that are sent a second time, and servers that are left to finish.
+    aside: JoinSet<()>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection").field("upstream", &self.upstream).finish_non_exhaustive()
+    }
+}
+
+/// What has ended a connection.
+#[derive(Clone, Copy)]
+enum Over {
+    /// Both sockets are closed.
+    Closed,
+    Cut(Cut),
 }
 
 impl Connection {
     pub(super) fn new(
         client: TcpStream,
-        upstream_toxics: &[Definition],
-        downstream_toxics: &[Definition],
+        setting: Setting,
+        page: Page,
         control: mpsc::UnboundedReceiver<Control>,
     ) -> Self {
         let now = Instant::now();
-        let (up, down) = (Side::new(upstream_toxics, now), Side::new(downstream_toxics, now));
-        Self { client: Some(client), server: None, up, down, control }
+        Self {
+            client: Some(client),
+            server: None,
+            up: Side::new(Stream::Upstream, &setting, now),
+            down: Side::new(Stream::Downstream, &setting, now),
+            unanswered: Unanswered::new(),
+            page,
+            upstream: setting.upstream,
+            dial: setting.dial,
+            control,
+            cutting: None,
+            redial: None,
+            aside: JoinSet::new(),
+        }
     }
 
     /// Dials the upstream and serves until both sockets are closed or the proxy says so.
-    pub(super) async fn run(mut self, upstream: String) {
-        let Some(server) = self.dial(upstream).await else { return };
+    pub(super) async fn run(mut self) {
+        let Some(server) = self.connect().await else { return };
         for socket in self.client.iter().chain([&server]) {
             // Without this a small write may wait for an acknowledgement; the proxy still works.
             let _ = socket.set_nodelay(true);
@@ -170,65 +327,146 @@ impl Connection {
         }
         self.server = Some(server);
         let now = Instant::now();
+        self.page.write().dialled = Some(now);
+        self.page.tell();
         self.up.link.start(now);
         self.down.link.start(now);
-        let mut timer = Box::pin(tokio::time::sleep(std::time::Duration::ZERO));
-        poll_fn(|cx| self.poll(cx, timer.as_mut())).await;
+        let mut timer = Box::pin(tokio::time::sleep(Duration::ZERO));
+        let over = poll_fn(|cx| self.poll(cx, timer.as_mut())).await;
+        self.leave(over).await;
     }
 
-    async fn dial(&mut self, upstream: String) -> Option<TcpStream> {
-        let mut dialled = std::pin::pin!(TcpStream::connect(upstream));
+    async fn connect(&mut self) -> Option<TcpStream> {
+        let mut dialled = std::pin::pin!(self.dial.connect(self.upstream.clone()));
+        let watched = self.dial.may_wait_for_ever();
         loop {
             tokio::select! {
                 biased;
                 message = self.control.recv() => {
-                    if !self.obey(message) {
-                        return None;
+                    let Control { order, done } = message?;
+                    let now = Instant::now();
+                    match order {
+                        Order::Change(Stream::Upstream, change) => self.up.link.change(change, now),
+                        Order::Change(Stream::Downstream, change) => self.down.link.change(change, now),
+                        Order::Triggers(triggers) => {
+                            self.up.tap.arm(&triggers);
+                            self.down.tap.arm(&triggers);
+                        }
+                        Order::Close => {
+                            self.close();
+                            return None;
+                        }
+                        Order::Cut(cut) => {
+                            self.page.write().because("killed");
+                            if let Some(client) = self.client.take() {
+                                leave::client(client, cut, &self.page).await;
+                            }
+                            return None;
+                        }
+                    }
+                    drop(done);
+                }
+                () = hang_up(&self.client), if watched => {
+                    note_end(&self.page, Stream::Downstream, SocketEnd::PeerClosed, "closed the connection");
+                    return None;
+                }
+                result = &mut dialled => {
+                    match result {
+                        Ok(server) => return Some(server),
+                        Err(error) => {
+                            let mut entry = self.page.write();
+                            entry.because(format!("the upstream cannot be reached: {error}"));
+                            entry.client = Some(SocketEnd::Closed);
+                            return None;
+                        }
                     }
                 }
-                result = &mut dialled => return result.ok(),
             }
         }
     }
 
-    /// Follows an order; false when the connection is over. The order counts as done only after that.
-    fn obey(&mut self, message: Option<Control>) -> bool {
-        let Some(Control { order, done }) = message else { return self.close() };
-        let goes_on = match order {
+    /// Follows an order. The order counts as done only after that.
+    fn obey(&mut self, message: Option<Control>) -> Option<Over> {
+        let Some(Control { order, done }) = message else {
+            self.close();
+            return Some(Over::Closed);
+        };
+        let over = match order {
             Order::Change(stream, change) => {
                 let side = if stream == Stream::Upstream { &mut self.up } else { &mut self.down };
                 side.link.change(change, Instant::now());
-                true
+                None
             }
-            Order::Close => self.close(),
+            Order::Triggers(triggers) => {
+                self.up.tap.arm(&triggers);
+                self.down.tap.arm(&triggers);
+                None
+            }
+            Order::Cut(cut) => {
+                self.page.write().because("killed");
+                Some(Over::Cut(cut))
+            }
+            Order::Close => {
+                self.close();
+                Some(Over::Closed)
+            }
         };
         drop(done);
-        goes_on
+        over
     }
 
-    fn close(&mut self) -> bool {
-        self.client = None;
-        self.server = None;
-        false
+    fn close(&mut self) {
+        let ends = (self.client.take().is_some(), self.server.take().is_some());
+        let mut entry = self.page.write();
+        entry.because("the proxy was closed");
+        if ends.0 {
+            entry.client.get_or_insert(SocketEnd::Closed);
+        }
+        if ends.1 {
+            entry.server.get_or_insert(SocketEnd::Closed);
+        }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<()> {
+    fn poll(&mut self, cx: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Poll<Over> {
         for _ in 0..TURNS {
             while let Poll::Ready(message) = self.control.poll_recv(cx) {
-                if !self.obey(message) {
-                    return Poll::Ready(());
+                if let Some(over) = self.obey(message) {
+                    return Poll::Ready(over);
                 }
             }
-            let now = Instant::now();
-            let (moved_up, wake_up) = self.up.turn(cx, now, &self.client, &mut self.server);
-            let (moved_down, wake_down) = self.down.turn(cx, now, &self.server, &mut self.client);
-            if self.client.is_none() && self.server.is_none() {
-                return Poll::Ready(());
+            if let Some(redial) = &mut self.redial {
+                match std::task::ready!(redial.as_mut().poll(cx)) {
+                    Ok(server) => self.server = Some(server),
+                    Err(error) => self.page.write().because(format!("the request was not sent again: {error}")),
+                }
+                self.redial = None;
+                self.page.write().replays.push(json!({"sent": self.server.is_some(), "answer": "second"}));
+                self.page.tell();
             }
-            if moved_up || moved_down {
+            let now = Instant::now();
+            if let Some((_, cut)) = self.cutting.filter(|(at, _)| *at <= now) {
+                return Poll::Ready(Over::Cut(cut));
+            }
+            let known = (&self.page, &mut self.unanswered);
+            let up = self.up.turn(cx, now, (&self.client, &mut self.server), known);
+            if let Some(hit) = up.hit {
+                self.hit(hit, Stream::Upstream, now);
                 continue;
             }
-            let Some(wake) = [wake_up, wake_down].into_iter().flatten().min() else { return Poll::Pending };
+            let known = (&self.page, &mut self.unanswered);
+            let down = self.down.turn(cx, now, (&self.server, &mut self.client), known);
+            if let Some(hit) = down.hit {
+                self.hit(hit, Stream::Downstream, now);
+                continue;
+            }
+            if self.client.is_none() && self.server.is_none() {
+                return Poll::Ready(Over::Closed);
+            }
+            if up.moved || down.moved {
+                continue;
+            }
+            let cutting = self.cutting.map(|(at, _)| at);
+            let Some(wake) = [up.wake, down.wake, cutting].into_iter().flatten().min() else { return Poll::Pending };
             let wake = tokio::time::Instant::from_std(wake);
             if timer.deadline() != wake {
                 timer.as_mut().reset(wake);
@@ -239,5 +477,84 @@ impl Connection {
         }
         cx.waker().wake_by_ref();
         Poll::Pending
+    }
+
+    /// Does what the trigger says.
+    fn hit(&mut self, trigger: Arc<Trigger>, stream: Stream, now: Instant) {
+        let tap = if stream == Stream::Upstream { &mut self.up.tap } else { &mut self.down.tap };
+        match trigger.deed {
+            Deed::Cut(cut, delay) => {
+                tap.close_gate(Arc::clone(&trigger));
+                if self.cutting.is_none() {
+                    self.cutting = Some((now + delay, cut));
+                    self.page.write().because(format!("trigger {}", trigger.name));
+                }
+            }
+            Deed::Hold => {
+                tap.close_gate(Arc::clone(&trigger));
+                self.page.write().held = Some(trigger.name.clone());
+            }
+            Deed::Replay { second, server } => self.replay(second, server),
+        }
+        self.page.write().fired.push(trigger.name.clone());
+        self.page.tell();
+    }
+
+    fn replay(&mut self, second: bool, ending: Ending) {
+        let Some(request) = self.up.tap.captured() else {
+            let why = "the request was not seen from its start, or is longer than 1 MiB";
+            self.page.write().replays.push(json!({"sent": false, "why": why}));
+            return;
+        };
+        let (page, upstream) = (self.page.clone(), self.upstream.clone());
+        let asked = self.unanswered.back().map(|asked| asked.as_ref().clone());
+        if !second {
+            self.aside.spawn(async move {
+                let outcome = leave::resend_for_nobody(upstream, request, asked).await;
+                page.write().replays.push(outcome);
+                page.tell();
+            });
+            return;
+        }
+        if let Some(first) = self.server.take() {
+            let cut = Cut { client: Ending::Close, server: ending, delivered: false, patience: leave::ANSWER };
+            self.aside.spawn(async move { leave::server(first, cut, &page, asked.as_ref()).await });
+        }
+        self.down.tap.renew();
+        self.redial = Some(Box::pin(leave::resend(upstream, request)));
+    }
+
+    /// Ends both sides as the cut says, and waits for what goes on aside. An order to close ends that at once.
+    async fn leave(self, over: Over) {
+        let Self { client, server, unanswered, page, mut control, mut aside, .. } = self;
+        let rest = async {
+            if let Over::Cut(cut) = over {
+                let asked = unanswered.front().map(Arc::as_ref);
+                let client = async {
+                    if let Some(socket) = client {
+                        leave::client(socket, cut, &page).await;
+                    }
+                };
+                let server = async {
+                    if let Some(socket) = server {
+                        leave::server(socket, cut, &page, asked).await;
+                    }
+                };
+                tokio::join!(client, server);
+            }
+            while aside.join_next().await.is_some() {}
+        };
+        let mut rest = std::pin::pin!(rest);
+        loop {
+            tokio::select! {
+                biased;
+                message = control.recv() => match message {
+                    None | Some(Control { order: Order::Close, .. }) => return,
+                    // A connection that is ending has followed every change.
+                    Some(_) => {}
+                },
+                () = &mut rest => return,
+            }
+        }
     }
 }

@@ -26,17 +26,19 @@ pub(super) struct Link {
     closed: bool,
     /// A toxic asks that closing be a reset.
     reset: bool,
+    ended_by: Option<String>,
     rng: Rng,
 }
 
 impl Link {
-    pub(super) fn new(toxics: &[Definition], now: Instant) -> Self {
-        Self::with_rng(toxics, now, Rng::from_entropy())
+    pub(super) fn new(toxics: &[Definition], now: Instant, mut rng: Rng) -> Self {
+        let stages = toxics.iter().map(|toxic| Stage::new(toxic.clone(), now, &mut rng)).collect();
+        Self { stages, out: VecDeque::new(), closed: false, reset: false, ended_by: None, rng }
     }
 
-    fn with_rng(toxics: &[Definition], now: Instant, mut rng: Rng) -> Self {
-        let stages = toxics.iter().map(|toxic| Stage::new(toxic.clone(), now, &mut rng)).collect();
-        Self { stages, out: VecDeque::new(), closed: false, reset: false, rng }
+    /// The toxic that has ended the link, if the source has not.
+    pub(super) fn ended_by(&self) -> Option<&str> {
+        self.ended_by.as_deref()
     }
 
     /// Starts all timers anew, once the connection stands.
@@ -119,7 +121,10 @@ impl Link {
 
     /// The stage at that place has put out the end: it and all before it are over.
     fn cut(&mut self, index: usize, reset: bool) {
-        self.stages.drain(..=index);
+        let stage = self.stages.drain(..=index).next_back();
+        if !self.closed {
+            self.ended_by = stage.map(|stage| stage.name().to_owned());
+        }
         self.closed = true;
         self.reset |= reset;
     }
@@ -141,10 +146,15 @@ impl Link {
             }
             Change::Remove(instance) => {
                 let Some(index) = self.stages.iter().position(|stage| stage.instance() == instance) else { return };
-                let (items, ended) = self.stages.remove(index).dismantle();
+                let stage = self.stages.remove(index);
+                let name = stage.name().to_owned();
+                let (items, ended) = stage.dismantle();
                 self.stages.get_mut(index).map_or(&mut self.out, Stage::inbox).extend(items);
                 if let Some(Step::Ended { reset }) = ended {
                     self.stages.drain(..index);
+                    if !self.closed {
+                        self.ended_by = Some(format!("{name}, removed"));
+                    }
                     self.closed = true;
                     self.reset |= reset;
                 } else if let Some(before) = index.checked_sub(1).and_then(|before| self.stages.get_mut(before)) {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -10,10 +10,16 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::body::{Fields, Refusal};
-use super::connection::{Connection, Control, Order};
+use super::common::Common;
+use super::connection::{Connection, Control, Order, Setting};
 use super::definition::Definition;
+use super::dial::Dial;
+use super::ledger::Ledger;
 use super::link::Change;
 use super::listen::Resolved;
+use super::metrics::Labels;
+use super::rng::Rng;
+use super::trigger::Trigger;
 use crate::chaos::Stream;
 
 /// How long a change may wait for the live connections.
@@ -32,6 +38,8 @@ pub(super) struct Proxy {
     state: Mutex<State>,
     /// The running listener. Held over every start and stop, so that these happen one after the other.
     listener: tokio::sync::Mutex<Option<Listener>>,
+    ledger: Ledger,
+    common: Arc<Common>,
 }
 
 #[derive(Debug)]
@@ -42,6 +50,8 @@ struct State {
     upstream_toxics: Vec<Definition>,
     downstream_toxics: Vec<Definition>,
     instances: u64,
+    triggers: Arc<[Arc<Trigger>]>,
+    dial: Dial,
     connections: HashMap<u64, mpsc::UnboundedSender<Control>>,
     accepted: u64,
 }
@@ -64,13 +74,17 @@ impl State {
 
     /// Tells every live connection. The barrier ends when all have followed or are gone.
     fn tell(&self, order: Order) -> Barrier {
-        let (done, followed) = mpsc::channel(1);
-        for connection in self.connections.values() {
-            // A connection that is just ending needs no order.
-            let _ = connection.send(Control { order: order.clone(), done: done.clone() });
-        }
-        Barrier(followed)
+        tell_all(self.connections.values(), &order)
     }
+}
+
+fn tell_all<'a>(connections: impl IntoIterator<Item = &'a mpsc::UnboundedSender<Control>>, order: &Order) -> Barrier {
+    let (done, followed) = mpsc::channel(1);
+    for connection in connections {
+        // A connection that is just ending needs no order.
+        let _ = connection.send(Control { order: order.clone(), done: done.clone() });
+    }
+    Barrier(followed)
 }
 
 /// Waits for the live connections to follow an order.
@@ -92,7 +106,7 @@ struct Listener {
 }
 
 impl Proxy {
-    pub(super) fn new(name: String, listen: String, upstream: String) -> Arc<Self> {
+    pub(super) fn new(name: String, listen: String, upstream: String, common: &Arc<Common>) -> Arc<Self> {
         let state = State {
             listen,
             upstream,
@@ -100,10 +114,18 @@ impl Proxy {
             upstream_toxics: vec![],
             downstream_toxics: vec![],
             instances: 0,
+            triggers: Arc::default(),
+            dial: Dial::default(),
             connections: HashMap::new(),
             accepted: 0,
         };
-        Arc::new(Self { name, state: Mutex::new(state), listener: tokio::sync::Mutex::new(None) })
+        Arc::new(Self {
+            name,
+            state: Mutex::new(state),
+            listener: tokio::sync::Mutex::new(None),
+            ledger: Ledger::new(common.since),
+            common: Arc::clone(common),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -252,42 +274,67 @@ impl Proxy {
         }
     }
 
-    /// Puts a new connection on the list, with the toxics of this very moment.
-    fn admit(self: &Arc<Self>, client: tokio::net::TcpStream) -> (Listed, Connection, String) {
+    /// Puts a new connection on the list, with the toxics and triggers of this very moment.
+    fn admit(self: &Arc<Self>, client: tokio::net::TcpStream) -> (Listed, Connection) {
         let (sender, control) = mpsc::unbounded_channel();
         let mut state = self.state();
         state.accepted += 1;
-        let id = state.accepted;
-        state.connections.insert(id, sender);
-        let connection = Connection::new(client, &state.upstream_toxics, &state.downstream_toxics, control);
-        (Listed { proxy: Arc::downgrade(self), id }, connection, state.upstream.clone())
+        let number = state.accepted;
+        state.connections.insert(number, sender);
+        let setting = Setting {
+            number,
+            upstream: state.upstream.clone(),
+            dial: state.dial,
+            upstream_toxics: state.upstream_toxics.clone(),
+            downstream_toxics: state.downstream_toxics.clone(),
+            triggers: Arc::clone(&state.triggers),
+            seed: Rng::seeded(self.common.seed_for(&self.name)).fork(number).bits(),
+        };
+        let label = |stream| Labels {
+            stream,
+            proxy: self.name.clone(),
+            listener: state.listen.clone(),
+            upstream: state.upstream.clone(),
+        };
+        let labels = [label(Stream::Upstream), label(Stream::Downstream)];
+        drop(state);
+        let page = self.ledger.open(number, Instant::now());
+        (Listed { proxy: Arc::downgrade(self), number, labels }, Connection::new(client, setting, page, control))
     }
 }
 
-/// Takes its connection off the list when dropped.
+/// Takes its connection off the list when dropped, and counts it.
 #[derive(Debug)]
 struct Listed {
     proxy: Weak<Proxy>,
-    id: u64,
+    number: u64,
+    labels: [Labels; 2],
 }
 
 impl Drop for Listed {
     fn drop(&mut self) {
-        if let Some(proxy) = self.proxy.upgrade() {
-            proxy.state().connections.remove(&self.id);
+        let Some(proxy) = self.proxy.upgrade() else { return };
+        proxy.state().connections.remove(&self.number);
+        for (stream, received, sent) in proxy.ledger.totals(self.number) {
+            let labels = self.labels.iter().find(|labels| labels.stream == stream);
+            if let Some(labels) = labels.cloned() {
+                proxy.common.metrics.count(labels, received, sent);
+            }
         }
+        proxy.ledger.close(self.number);
     }
 }
 
 /// Accepts until told to stop. Dialling is left to the connection, so that a slow upstream holds nobody up.
 async fn accept(listener: TcpListener, proxy: Weak<Proxy>, mut stopped: oneshot::Receiver<()>) {
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let own_room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let Some(room) = proxy.upgrade().map(|proxy| Arc::clone(&proxy.common.room)) else { return };
     loop {
         let accepted = async {
-            let place = Arc::clone(&room).acquire_owned().await;
-            (place, listener.accept().await)
+            let places = (Arc::clone(&own_room).acquire_owned().await, Arc::clone(&room).acquire_owned().await);
+            (places, listener.accept().await)
         };
-        let (place, accepted) = tokio::select! {
+        let (places, accepted) = tokio::select! {
             biased;
             _ = &mut stopped => return,
             accepted = accepted => accepted,
@@ -295,10 +342,10 @@ async fn accept(listener: TcpListener, proxy: Weak<Proxy>, mut stopped: oneshot:
         match (accepted, proxy.upgrade()) {
             (_, None) => return,
             (Ok((client, _)), Some(proxy)) => {
-                let (listed, connection, upstream) = proxy.admit(client);
+                let (listed, connection) = proxy.admit(client);
                 tokio::spawn(async move {
-                    connection.run(upstream).await;
-                    drop((listed, place));
+                    connection.run().await;
+                    drop((listed, places));
                 });
             }
             (Err(_), Some(_)) => {
@@ -311,5 +358,6 @@ async fn accept(listener: TcpListener, proxy: Weak<Proxy>, mut stopped: oneshot:
     }
 }
 
+mod extensions;
 #[cfg(test)]
 mod tests;

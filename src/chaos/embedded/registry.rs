@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 
 use super::body::{Fields, Refusal};
+use super::common::Common;
 use super::proxy::Proxy;
 
 /// Proxies at a time.
 const MAX_PROXIES: usize = 4096;
 
 /// All proxies. Reading never waits for a change that is under way.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Registry {
+    common: Arc<Common>,
     proxies: Mutex<BTreeMap<String, Arc<Proxy>>>,
     /// Held while proxies are created, replaced and deleted.
     changing: tokio::sync::Mutex<()>,
@@ -44,8 +46,8 @@ impl Blueprint {
         Ok(Self { name, listen, upstream, enabled })
     }
 
-    async fn build(self) -> Result<(String, Arc<Proxy>), Refusal> {
-        let proxy = Proxy::new(self.name.clone(), self.listen, self.upstream);
+    async fn build(self, common: &Arc<Common>) -> Result<(String, Arc<Proxy>), Refusal> {
+        let proxy = Proxy::new(self.name.clone(), self.listen, self.upstream, common);
         if self.enabled {
             proxy.start().await?;
         }
@@ -54,6 +56,14 @@ impl Blueprint {
 }
 
 impl Registry {
+    pub(super) fn new(common: Arc<Common>) -> Self {
+        Self { common, proxies: Mutex::default(), changing: tokio::sync::Mutex::default() }
+    }
+
+    pub(super) fn common(&self) -> &Common {
+        &self.common
+    }
+
     fn map(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Proxy>>> {
         self.proxies.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -84,7 +94,7 @@ impl Registry {
             return Err(Refusal::new(409, "proxy already exists"));
         }
         self.check_room()?;
-        let (name, proxy) = blueprint.build().await?;
+        let (name, proxy) = blueprint.build(&self.common).await?;
         let answer = proxy.to_json();
         self.map().insert(name, proxy);
         Ok(answer)
@@ -117,7 +127,7 @@ impl Registry {
             Ok(existing) => existing.stop().await?,
             Err(_) => self.check_room()?,
         }
-        let (name, proxy) = blueprint.build().await?;
+        let (name, proxy) = blueprint.build(&self.common).await?;
         let answer = proxy.to_json();
         self.map().insert(name, proxy);
         Ok(answer)
@@ -130,11 +140,12 @@ impl Registry {
         proxy.stop().await
     }
 
-    /// Opens every proxy and removes every toxic.
+    /// Opens every proxy and removes every toxic and trigger.
     pub(super) async fn reset(&self) -> Result<(), Refusal> {
         for proxy in self.all() {
             proxy.start().await?;
             proxy.clear_toxics().await?;
+            proxy.clear_extensions().await?;
         }
         Ok(())
     }

@@ -7,12 +7,17 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 pub(super) struct Rng(u64);
 
 impl Rng {
-    /// A generator seeded from the process-wide random keys of the standard library.
-    pub(super) fn from_entropy() -> Self {
-        Self(RandomState::new().build_hasher().finish())
+    /// A seed from the process-wide random keys of the standard library.
+    pub(super) fn entropy() -> u64 {
+        RandomState::new().build_hasher().finish()
     }
 
-    #[cfg(test)]
+    /// Another generator, which depends on this one's state and on `salt` alone.
+    pub(super) fn fork(&self, salt: u64) -> Self {
+        Self(Self(self.0 ^ salt.wrapping_mul(0xd6e8_feb8_6659_fd93)).bits())
+    }
+
+    /// A generator that always gives the same numbers for the same seed.
     pub(super) fn seeded(seed: u64) -> Self {
         Self(seed)
     }

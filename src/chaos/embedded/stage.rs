@@ -90,6 +90,10 @@ impl Stage {
         self.definition.instance
     }
 
+    pub(super) fn name(&self) -> &str {
+        &self.definition.name
+    }
+
     pub(super) fn is_reset(&self) -> bool {
         matches!(self.definition.attributes, Attributes::ResetPeer { .. })
     }

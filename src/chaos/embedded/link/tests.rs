@@ -23,7 +23,7 @@ fn toxic(instance: u64, body: &str) -> Definition {
 fn bench(toxics: &[&str]) -> Bench {
     let toxics: Vec<Definition> = toxics.iter().zip(1..).map(|(body, instance)| toxic(instance, body)).collect();
     let start = Instant::now();
-    Bench { link: Link::with_rng(&toxics, start, Rng::seeded(7)), start, at: Duration::ZERO }
+    Bench { link: Link::new(&toxics, start, Rng::seeded(7)), start, at: Duration::ZERO }
 }
 
 impl Bench {

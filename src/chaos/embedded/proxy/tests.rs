@@ -7,7 +7,7 @@ use std::task::Poll;
 use super::*;
 
 fn with_connection() -> (Arc<Proxy>, mpsc::UnboundedReceiver<Control>) {
-    let proxy = Proxy::new("p".to_owned(), String::new(), "x:1".to_owned());
+    let proxy = Proxy::new("p".to_owned(), String::new(), "x:1".to_owned(), &Common::new(1));
     let (sender, control) = mpsc::unbounded_channel();
     proxy.state().connections.insert(1, sender);
     (proxy, control)
@@ -58,7 +58,7 @@ async fn a_connection_that_never_follows_is_admitted_with_503() {
 #[tokio::test]
 async fn a_connection_that_has_ended_leaves_the_list() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let proxy = Proxy::new("p".to_owned(), "127.0.0.1:0".to_owned(), nobody.to_string());
+    let proxy = Proxy::new("p".to_owned(), "127.0.0.1:0".to_owned(), nobody.to_string(), &Common::new(1));
     proxy.start().await.unwrap();
     let listen = proxy.state().listen.clone();
     let mut client = tokio::net::TcpStream::connect(listen).await.unwrap();
