@@ -11,7 +11,12 @@
 mod client;
 mod embedded;
 mod toxic;
+mod trigger;
 
-pub use client::{Builder, ChaosError, Check, Client, Proxy, SelfTest, ToxicHandle, Version};
+pub use client::{
+    Builder, ChaosError, Check, Client, Connection, Dial, Flow, Proxy, Replay, SelfTest, SocketEnd, ToxicHandle,
+    TriggerHandle, Until, Version,
+};
 pub use embedded::{Embedded, Settings, StartError};
 pub use toxic::{BadToxic, Slices, Stream, Toxic};
+pub use trigger::{ClientSide, Deed, Ending, Point, ServerSide, Trigger};

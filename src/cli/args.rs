@@ -41,6 +41,8 @@ pub(super) enum Command {
     Run(RunArgs),
     /// Run the reference server alone.
     Serve(ServeArgs),
+    /// Run the fault proxy alone: the API of Toxiproxy 2.12, and more below /idemproof
+    Proxy(ProxyArgs),
     /// Check suite and target files without sending anything.
     Check(CheckArgs),
     /// Show which cases would run, and why others would not.
@@ -149,6 +151,22 @@ pub(super) struct ServeArgs {
     /// How long a completed key is kept
     #[arg(long, value_name = "TIME", default_value = "24h")]
     pub(super) retention: Span,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct ProxyArgs {
+    /// The address that the API listens on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8474")]
+    pub(super) listen: SocketAddr,
+    /// Proxies to start with: a JSON array of objects with name, listen, upstream and enabled
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: Option<PathBuf>,
+    /// Where jitter, toxicity and slice points come from [default: a different one each time, which is printed]
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Show byte counters at /metrics
+    #[arg(long)]
+    pub(super) metrics: bool,
 }
 
 fn fault_help() -> String {

@@ -5,6 +5,7 @@ mod check;
 mod dry_run;
 mod exit;
 mod list;
+mod proxy;
 mod run;
 mod serve;
 mod signals;
@@ -43,6 +44,7 @@ pub fn main() -> ExitCode {
             None => run::run(cli.run).await,
             Some(Command::Run(args)) => run::run(args).await,
             Some(Command::Serve(args)) => serve::serve(args).await,
+            Some(Command::Proxy(args)) => proxy::proxy(args).await,
             Some(Command::Check(args)) => check::check(&args),
             Some(Command::List(args)) => list::list(&args).await,
         }

@@ -59,7 +59,7 @@ impl Api {
     /// Sends a call and reads an answer of JSON.
     pub(super) async fn json(&self, verb: Method, path: &str, body: Option<&Value>) -> Result<Value, ChaosError> {
         let call = format!("{verb} {path}");
-        let answer = self.send(verb, path, body).await?;
+        let answer = self.call(verb, path, body).await?;
         let nonsense =
             |error| ChaosError::Nonsense { call, why: format!("it is not JSON ({error}): {}", short(&answer)) };
         serde_json::from_str(&answer).map_err(nonsense)
@@ -67,10 +67,11 @@ impl Api {
 
     /// Sends a call without a body and reads an answer of any text.
     pub(super) async fn text(&self, verb: Method, path: &str) -> Result<String, ChaosError> {
-        self.send(verb, path, None).await
+        self.call(verb, path, None).await
     }
 
-    async fn send(&self, verb: Method, path: &str, body: Option<&Value>) -> Result<String, ChaosError> {
+    /// Sends a call and reads an answer of any text.
+    pub(super) async fn call(&self, verb: Method, path: &str, body: Option<&Value>) -> Result<String, ChaosError> {
         let call = format!("{verb} {path}");
         let url = format!("{}{path}", self.base.as_str().trim_end_matches('/'));
         let mut request = self.http.request(verb, url).timeout(self.limit);

@@ -1,6 +1,7 @@
 //! A client of the Toxiproxy HTTP API that believes nothing it has not read back.
 
 mod error;
+mod extensions;
 mod http;
 mod proxy;
 mod self_test;
@@ -18,6 +19,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 pub use error::ChaosError;
+pub use extensions::{Connection, Dial, Flow, Replay, SocketEnd, TriggerHandle, Until};
 pub use proxy::{Proxy, ToxicHandle};
 pub use self_test::{Check, SelfTest};
 pub use version::Version;

@@ -23,6 +23,10 @@ impl Proxy {
         Self { client, name, upstream, addr }
     }
 
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
     /// The address a client dials.
     pub fn addr(&self) -> SocketAddr {
         self.addr
