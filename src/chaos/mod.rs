@@ -10,6 +10,7 @@
 
 mod client;
 mod embedded;
+pub mod fault;
 mod toxic;
 mod trigger;
 

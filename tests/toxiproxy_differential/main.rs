@@ -17,6 +17,7 @@ mod api;
 mod cuts;
 mod engine;
 mod extensions;
+mod faults;
 mod harness;
 mod ledger;
 mod own;
@@ -123,6 +124,8 @@ rows! {
     cuts::a15_two_callers_at_once,
     cuts::the_client_and_its_self_test_work,
     extensions::extensions_are_refused_cleanly_elsewhere,
+    faults::faults_hit_and_are_witnessed,
+    faults::faults_that_miss_are_not_witnessed,
     }
     embedded {
     own::a2_changes_are_served_under_back_pressure,
