@@ -188,6 +188,29 @@ pub(crate) async fn x3_each_side_ends_in_its_own_way(t: &Target) {
     }
 }
 
+/// The answer is on its way already when the client is cut, so that the rest of it is drained.
+pub(crate) async fn x3_a_server_that_is_answering_is_drained(t: &Target) {
+    let mut upstream = Upstream::start().await;
+    for at in ["response-start", "response-head"] {
+        for split in [ANSWER.len(), ANSWER_HEAD, ANSWER_HEAD + 3, 5] {
+            let (path, addr) = t.proxy(upstream.addr).await;
+            trigger(t, &path, json!({"at": at, "client": "reset", "server": "keep"})).await;
+            let (mut client, mut server) = upstream.raw_pair(addr).await;
+            client.write_all(REQUEST).await.unwrap();
+            read_n(&mut server, REQUEST.len()).await;
+            server.write_all(&ANSWER[..split]).await.unwrap();
+            if at == "response-start" || split >= ANSWER_HEAD {
+                drain(&mut client).await;
+            }
+            // It may have ended already when all of the answer was in the first part.
+            let _ = server.write_all(&ANSWER[split..]).await;
+            let ledger = over(t, &path, 1).await;
+            assert_eq!((&ledger["answers"], &ledger["answers_drained"]), (&json!(0), &json!(1)), "{at} {split}");
+            assert_eq!(drain(&mut server).await, (vec![], Ending::Fin), "{at} {split}");
+        }
+    }
+}
+
 pub(crate) async fn x4_a_reset_waits_for_delivery(t: &Target) {
     let body = vec![b'z'; 2_000_000];
     let head = format!("POST / HTTP/1.1\r\nContent-Length: {}\r\n\r\n", body.len());

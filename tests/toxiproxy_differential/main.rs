@@ -142,6 +142,7 @@ rows! {
     extensions::x1_a_trigger_on_an_open_connection_counts_from_where_it_is,
     extensions::x2_records_are_counted_from_arming,
     extensions::x3_each_side_ends_in_its_own_way,
+    extensions::x3_a_server_that_is_answering_is_drained,
     extensions::x4_a_reset_waits_for_delivery,
     extensions::x6_times_and_connections,
     extensions::x7_ledger_and_waiting,

@@ -19,7 +19,7 @@ use tokio::time::Sleep;
 
 use super::definition::Definition;
 use super::dial::Dial;
-use super::leave;
+use super::leave::{self, Answering};
 use super::ledger::{Page, SocketEnd};
 use super::link::{Change, Link};
 use super::rng::Rng;
@@ -518,7 +518,9 @@ impl Connection {
         }
         if let Some(first) = self.server.take() {
             let cut = Cut { client: Ending::Close, server: ending, delivered: false, patience: leave::ANSWER };
-            self.aside.spawn(async move { leave::server(first, cut, &page, asked.as_ref()).await });
+            self.aside.spawn(async move {
+                leave::server(first, cut, &page, asked.as_ref(), Answering::fresh()).await;
+            });
         }
         self.down.tap.renew();
         self.redial = Some(Box::pin(leave::resend(upstream, request)));
@@ -526,7 +528,8 @@ impl Connection {
 
     /// Ends both sides as the cut says, and waits for what goes on aside. An order to close ends that at once.
     async fn leave(self, over: Over) {
-        let Self { client, server, unanswered, page, mut control, mut aside, .. } = self;
+        let Self { client, server, unanswered, page, mut control, mut aside, mut down, .. } = self;
+        let inside = down.link.drain();
         let rest = async {
             if let Over::Cut(cut) = over {
                 let asked = unanswered.front().map(Arc::as_ref);
@@ -535,9 +538,10 @@ impl Connection {
                         leave::client(socket, cut, &page).await;
                     }
                 };
+                let answering = down.tap.look_on(inside, asked);
                 let server = async {
                     if let Some(socket) = server {
-                        leave::server(socket, cut, &page, asked).await;
+                        leave::server(socket, cut, &page, asked, answering).await;
                     }
                 };
                 tokio::join!(client, server);

@@ -34,11 +34,33 @@ pub(super) async fn client(socket: TcpStream, cut: Cut, page: &Page) {
     page.tell();
 }
 
+/// Looks for the end of an answer in what a server gives.
+#[derive(Debug)]
+pub(super) struct Answering {
+    pub(super) scanner: Scanner,
+    pub(super) marks: VecDeque<(u64, Mark)>,
+}
+
+impl Answering {
+    /// From the beginning of a connection.
+    pub(super) fn fresh() -> Self {
+        Self { scanner: Scanner::new(Stream::Downstream), marks: VecDeque::new() }
+    }
+
+    pub(super) fn feed(&mut self, bytes: &[u8], asked: Option<&Request>) {
+        self.scanner.feed(bytes, asked, &mut self.marks);
+    }
+
+    fn is_whole(&self) -> bool {
+        self.marks.iter().any(|(_, mark)| *mark == Mark::End)
+    }
+}
+
 /// Ends the server's side. `asked` is the request whose answer is still to come.
-pub(super) async fn server(socket: TcpStream, cut: Cut, page: &Page, asked: Option<&Request>) {
+pub(super) async fn server(socket: TcpStream, cut: Cut, page: &Page, asked: Option<&Request>, answering: Answering) {
     let end = match cut.server {
         Ending::Silent | Ending::Keep => {
-            let read = tokio::time::timeout(cut.patience, answer(&socket, asked)).await.unwrap_or_default();
+            let read = tokio::time::timeout(cut.patience, answer(&socket, asked, answering)).await.unwrap_or_default();
             let mut entry = page.write();
             entry.down.add(read.bytes, 0, Instant::now());
             entry.drained += u64::from(read.whole);
@@ -128,21 +150,20 @@ fn kernel_text(addr: SocketAddr) -> String {
 
 /// What a server gave to nobody.
 #[derive(Debug, Default)]
-pub(super) struct Read {
-    pub(super) bytes: u64,
+struct Read {
+    bytes: u64,
     /// A whole answer came.
-    pub(super) whole: bool,
+    whole: bool,
     status: Option<u16>,
     /// How the server ended the connection, if it did.
     end: Option<SocketEnd>,
 }
 
 /// Reads one whole answer, or to the end of the connection.
-pub(super) async fn answer(socket: &TcpStream, asked: Option<&Request>) -> Read {
-    let (mut scanner, mut marks) = (Scanner::new(Stream::Downstream), VecDeque::new());
+async fn answer(socket: &TcpStream, asked: Option<&Request>, mut answering: Answering) -> Read {
     let mut buffer = vec![0; 16 * 1024];
     let mut head = Vec::new();
-    let mut read = Read::default();
+    let mut read = Read { whole: answering.is_whole(), ..Read::default() };
     while !read.whole && read.end.is_none() {
         let got = match socket.readable().await {
             Ok(()) => socket.try_read(&mut buffer),
@@ -150,19 +171,19 @@ pub(super) async fn answer(socket: &TcpStream, asked: Option<&Request>) -> Read 
         };
         match got {
             Ok(0) => {
-                scanner.finish(&mut marks);
+                answering.scanner.finish(&mut answering.marks);
                 read.end = Some(SocketEnd::PeerClosed);
             }
             Ok(count) => {
                 let bytes = buffer.get(..count).unwrap_or_default();
                 read.bytes += count as u64;
                 head.extend_from_slice(bytes.get(..count.min(12usize.saturating_sub(head.len()))).unwrap_or_default());
-                scanner.feed(bytes, asked, &mut marks);
+                answering.feed(bytes, asked);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => read.end = Some(SocketEnd::PeerReset),
         }
-        read.whole = marks.iter().any(|(_, mark)| *mark == Mark::End);
+        read.whole = answering.is_whole();
     }
     read.status = head.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
     read
@@ -186,7 +207,8 @@ pub(super) async fn resend_for_nobody(upstream: String, request: Vec<u8>, asked:
         Ok(socket) => socket,
         Err(error) => return json!({"sent": false, "why": error.to_string()}),
     };
-    let read = tokio::time::timeout(ANSWER, answer(&socket, asked.as_ref())).await.unwrap_or_default();
+    let read =
+        tokio::time::timeout(ANSWER, answer(&socket, asked.as_ref(), Answering::fresh())).await.unwrap_or_default();
     json!({"sent": true, "status": read.status, "bytes": read.bytes, "whole": read.whole})
 }
 

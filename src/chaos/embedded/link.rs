@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use bytes::Bytes;
+
 use super::definition::Definition;
 use super::rng::Rng;
 use super::stage::{Item, Stage, Step};
@@ -81,6 +83,14 @@ impl Link {
     /// What is to be written next.
     pub(super) fn output(&mut self) -> &mut VecDeque<Item> {
         &mut self.out
+    }
+
+    /// Takes out all that is still inside, in the order in which it came.
+    pub(super) fn drain(&mut self) -> Vec<Bytes> {
+        let inside = self.stages.drain(..).rev().map(Stage::into_items);
+        let items: Vec<Item> = std::mem::take(&mut self.out).into_iter().chain(inside.flatten()).collect();
+        let data = |item| if let Item::Data(chunk) = item { Some(chunk.bytes) } else { None };
+        items.into_iter().filter_map(data).collect()
     }
 
     /// Moves everything that is due. Gives the instant at which more will be.

@@ -168,6 +168,13 @@ impl Stage {
         (items, None)
     }
 
+    /// All that is inside, in order.
+    pub(super) fn into_items(mut self) -> VecDeque<Item> {
+        self.let_go();
+        self.released.extend(self.inbox);
+        self.released
+    }
+
     /// Does the next thing that is due. `room` says whether `out` takes another item.
     pub(super) fn step(&mut self, now: Instant, out: &mut VecDeque<Item>, room: bool, rng: &mut Rng) -> Step {
         if let Some(item) = self.released.front() {

@@ -4,6 +4,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::Bytes;
+
+use super::leave::Answering;
 use super::ledger::Page;
 use super::scan::{Mark, Request, Scanner, Speech};
 use super::trigger::{Deed, Point, Trigger};
@@ -262,6 +265,18 @@ impl Tap {
     /// The request that has just ended, if it was short enough.
     pub(super) fn captured(&mut self) -> Option<Vec<u8>> {
         self.capture.take()
+    }
+
+    /// Looks on at what comes after everything that was written, for somebody who throws it away: the bytes that are
+    /// still inside come first.
+    pub(super) fn look_on(self, inside: Vec<Bytes>, asked: Option<&Request>) -> Answering {
+        let mut seen = usize::try_from(self.scanner.offset() - self.written).unwrap_or(usize::MAX);
+        let mut answering = Answering { scanner: self.scanner, marks: self.marks };
+        for bytes in inside {
+            answering.feed(bytes.get(seen.min(bytes.len())..).unwrap_or_default(), asked);
+            seen = seen.saturating_sub(bytes.len());
+        }
+        answering
     }
 
     /// The source is another one from now on.

@@ -334,6 +334,9 @@ pub fn compile(fault: Fault, protocol: Protocol, ability: Ability, sizes: Sizes)
             };
             exact(ended(Recipe { prime: true, arm: vec![down(bytes)], ..recipe(row, expect, Executes::Yes) }, ending))
         }
+        Fault::CutResponse { after: CutAt::End | CutAt::BeforeEnd(0), .. } => {
+            no("inside TLS the end of an answer cannot be found from outside")
+        }
         Fault::CutResponse { ending, .. } if ability.extensions => {
             // Answers of several records can be cut between them; one record alone comes whole or not at all.
             let made = recipe("e2", Expect::AnswerInPart, Executes::Yes);
