@@ -15,7 +15,7 @@ mod toxic;
 mod trigger;
 
 pub use client::{
-    Builder, ChaosError, Check, Client, Connection, Dial, Flow, Proxy, Replay, SelfTest, SocketEnd, ToxicHandle,
+    Builder, ChaosError, Check, Client, Connection, Dial, Flow, Guard, Proxy, Replay, SelfTest, SocketEnd, ToxicHandle,
     TriggerHandle, Until, Version,
 };
 pub use embedded::{Embedded, Settings, StartError};

@@ -3,6 +3,7 @@
 mod error;
 mod extensions;
 mod http;
+mod owner;
 mod proxy;
 mod self_test;
 mod version;
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 
 pub use error::ChaosError;
 pub use extensions::{Connection, Dial, Flow, Replay, SocketEnd, TriggerHandle, Until};
+pub use owner::Guard;
 pub use proxy::{Proxy, ToxicHandle};
 pub use self_test::{Check, SelfTest};
 pub use version::Version;
@@ -195,12 +197,14 @@ impl Client {
     /// # Errors
     /// The first error, after all have been tried. A server that stopped answering is not asked again.
     pub async fn cleanup(&self) -> Result<usize, ChaosError> {
-        let names: Vec<String> = self.made().iter().cloned().collect();
+        let mut names: Vec<String> = self.made().iter().cloned().collect();
+        // The marker goes last: without it, nobody could tell whose the others are.
+        names.sort_by_key(|name| self.is_marker(name));
         let mut removed = 0;
         let mut first = None;
         for name in names {
             match self.delete_proxy(&name).await {
-                Ok(was_there) => removed += usize::from(was_there),
+                Ok(was_there) => removed += usize::from(was_there && !self.is_marker(&name)),
                 Err(error) => {
                     let hopeless = error.is_wedged() || matches!(error, ChaosError::Unreachable { .. });
                     first.get_or_insert(error);
