@@ -54,6 +54,12 @@ impl Target {
         Self { url: embedded.url(), embedded: Some(embedded), http: http(), alone: true }
     }
 
+    /// One that shows its counters.
+    pub(crate) async fn counting() -> Self {
+        let embedded = Embedded::start_with(Settings { metrics: true, ..Settings::default() }).await.unwrap();
+        Self { url: embedded.url(), embedded: Some(embedded), http: http(), alone: true }
+    }
+
     pub(crate) async fn real(url: String) -> Self {
         let mut target = Self { url, embedded: None, http: http(), alone: false };
         target.alone = target.get("/proxies").await.text == "{}";

@@ -20,7 +20,9 @@ mod extensions;
 mod faults;
 mod harness;
 mod ledger;
+mod lessons;
 mod own;
+mod robust;
 mod table;
 
 use std::panic::AssertUnwindSafe;
@@ -124,6 +126,14 @@ rows! {
     cuts::a15_two_callers_at_once,
     cuts::the_client_and_its_self_test_work,
     extensions::extensions_are_refused_cleanly_elsewhere,
+    lessons::t07_a_toxic_reaches_connections_that_came_before_it,
+    lessons::t09_the_answer_is_lost_to_a_client_that_closes_its_half,
+    lessons::t11_closing_a_proxy_leaves_the_others_alone,
+    lessons::t14_the_first_two_are_dropped_and_the_third_passes,
+    lessons::t15_a_reset_is_over_when_it_is_removed,
+    lessons::row_38_a_clean_proxy_adds_little,
+    lessons::row_40_latency_keeps_the_throughput,
+    lessons::row_41_latency_and_closing_do_not_race,
     faults::faults_hit_and_are_witnessed,
     faults::faults_that_miss_are_not_witnessed,
     }
@@ -137,6 +147,13 @@ rows! {
     own::a14_a_thousand_cuts_leave_no_task,
     own::malformed_bodies_are_answered,
     own::stopping_closes_everything,
+    robust::a_thousand_random_cuts_leave_nothing,
+    robust::a_hundred_megabytes_in_a_hundred_connections_need_little_memory,
+    robust::a_full_table_of_file_descriptors_leaves_the_api_working,
+    robust::idle_and_slow_callers_keep_nobody_out,
+    robust::random_calls_are_always_answered,
+    robust::garbage_on_the_port_of_the_api_hurts_nobody,
+    robust::row_51_counters,
     extensions::x1_points_of_an_exchange,
     extensions::x1_filters_choose_the_exchange,
     extensions::x1_a_trigger_on_an_open_connection_counts_from_where_it_is,

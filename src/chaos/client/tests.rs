@@ -88,7 +88,7 @@ async fn nobody_there_is_unreachable_and_names_the_address() {
 }
 
 #[tokio::test]
-async fn silence_and_bodies_without_end_time_out() {
+async fn t12_silence_and_bodies_without_end_time_out() {
     let silent = fake(Then::Hang, |_| vec![]).await;
     let error = client(&silent.url).version().await.unwrap_err();
     assert!(matches!(error, ChaosError::TimedOut { .. }) && error.is_wedged(), "{error:?}");
@@ -201,6 +201,31 @@ async fn patch_falls_back_to_post_on_old_servers() {
     let heard = server.heard.lock().unwrap();
     assert!(heard[2].starts_with("PATCH") && heard[3].starts_with("POST"));
     assert!(heard[0].contains("user-agent: idemproof/") && heard[0].contains("content-type: application/json"));
+}
+
+#[tokio::test]
+async fn row_52_calls_carry_the_agent_and_the_type_of_the_body() {
+    let server = fake(Then::Close, |_| answer(409, "{}")).await;
+    assert!(client(&server.url).create_proxy("a", "b:1").await.is_err());
+    let heard = server.heard.lock().unwrap();
+    assert!(heard[0].contains("\nuser-agent: idemproof/") && heard[0].contains("\ncontent-type: application/json"));
+}
+
+#[tokio::test]
+async fn t03_only_a_toxicity_of_nought_or_one_is_sent() {
+    let server = fake(Then::Close, |line| match line {
+        "POST /proxies" => answer(
+            201,
+            r#"{"name":"idemproof-run-a-0","listen":"127.0.0.1:7","upstream":"b:1","enabled":true,"toxics":[]}"#,
+        ),
+        _ => answer(500, ""),
+    })
+    .await;
+    let proxy = client(&server.url).create_proxy("a", "b:1").await.unwrap();
+    let _ = proxy.add(Stream::Upstream, Toxic::Noop).await;
+    let _ = proxy.add_asleep(Stream::Upstream, Toxic::Noop).await;
+    let heard = server.heard.lock().unwrap();
+    assert!(heard[1].contains("\"toxicity\":1,") && heard[2].contains("\"toxicity\":0,"), "{heard:?}");
 }
 
 #[tokio::test]

@@ -43,6 +43,11 @@ impl Common {
     }
 }
 
+/// How many callers of the API may be connected at a time.
+pub(super) fn callers() -> usize {
+    (descriptor_limit() / 8).clamp(4, 64)
+}
+
 /// Two descriptors a connection, after the reserve; a small limit leaves half.
 fn connections_for(limit: usize) -> usize {
     limit.saturating_sub(RESERVE).max(limit / 4).div_ceil(2).clamp(1, MOST)

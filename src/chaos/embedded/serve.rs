@@ -13,8 +13,6 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-/// Callers at a time; further ones wait in the queue of the system.
-const CALLERS: usize = 64;
 /// Longest wait for the head of a request, as in Toxiproxy.
 pub(super) const HEAD_WAIT: Duration = Duration::from_secs(15);
 /// How long calls that are being answered may take to finish when the server stops.
@@ -22,10 +20,10 @@ const FAREWELL: Duration = Duration::from_secs(2);
 /// Pause after a failed accept, which means that file descriptors are short.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Serves until told to stop, or until nobody is left to tell.
+/// Serves until told to stop, or until nobody is left to tell. Callers beyond a number wait in the queue of the system.
 pub(super) async fn serve(listener: TcpListener, router: Router, mut stop: watch::Receiver<bool>, head_wait: Duration) {
     let mut callers = JoinSet::new();
-    let places = Arc::new(Semaphore::new(CALLERS));
+    let places = Arc::new(Semaphore::new(super::common::callers()));
     loop {
         tokio::select! {
             () = told_to(&mut stop) => break,

@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_never_counted_inside_tls_and_h2_except_zero() {
+    fn t10_bytes_are_never_counted_inside_tls_and_h2_except_zero() {
         for word in Fault::WORDS {
             for protocol in [Protocol::Tls, Protocol::H2c, Protocol::H2] {
                 for ability in [EMBEDDED, REAL] {
@@ -488,6 +488,64 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    /// Every recipe there is.
+    fn recipes() -> Vec<(String, Recipe)> {
+        let mut all = Vec::new();
+        for word in Fault::WORDS {
+            for ending in [Ending::Close, Ending::Reset] {
+                for protocol in PROTOCOLS {
+                    for ability in [EMBEDDED, REAL] {
+                        let fault = Fault::from_word(word).unwrap().ending(ending);
+                        let what = format!("{fault:?} {protocol:?} {ability:?}");
+                        all.extend(compile(fault, protocol, ability, SIZES).ok().map(|made| (what, made)));
+                    }
+                }
+            }
+        }
+        all
+    }
+
+    fn moves(recipe: &Recipe) -> impl Iterator<Item = &Move> {
+        recipe.before.iter().chain(&recipe.arm).chain(&recipe.at_split).chain(&recipe.after)
+    }
+
+    #[test]
+    fn t01_a_reset_is_prepared_before_the_connection_or_made_by_a_trigger() {
+        for (what, recipe) in recipes().iter().filter(|(_, recipe)| recipe.ending == Some(Ending::Reset)) {
+            let prepared = recipe.before.iter().any(|one| matches!(one, Move::Asleep(_, Toxic::ResetPeer { .. })));
+            let triggered = recipe.arm.iter().any(|one| matches!(one, Move::Trigger(_)));
+            assert!(prepared || triggered, "{what}");
+        }
+    }
+
+    #[test]
+    fn t02_nothing_sleeps_where_no_reset_is_wanted() {
+        for (what, recipe) in recipes().iter().filter(|(_, recipe)| recipe.ending != Some(Ending::Reset)) {
+            assert!(!moves(recipe).any(|one| matches!(one, Move::Asleep(..))), "{what}");
+        }
+    }
+
+    #[test]
+    fn t04_a_timeout_never_stands_for_a_cut_by_time() {
+        for (what, recipe) in recipes() {
+            assert!(!moves(&recipe).any(|one| matches!(one, Move::Add(_, Toxic::Timeout { .. }))), "{what}");
+        }
+    }
+
+    #[test]
+    fn t05_a_cut_towards_the_server_never_counts_as_executed() {
+        for (what, recipe) in recipes() {
+            let cuts_up = moves(&recipe).any(|one| match one {
+                Move::Add(Stream::Upstream, Toxic::LimitData { .. } | Toxic::ResetPeer { .. }) | Move::Wake => true,
+                Move::Trigger(Trigger { at, deed: Deed::Cut { server: ServerSide::Ends(_), .. }, .. }) => {
+                    matches!(at, Point::RequestHead | Point::RequestBody(_) | Point::RequestBodyBeforeEnd(_))
+                }
+                _ => false,
+            });
+            assert!(!cuts_up || recipe.executes != Executes::Yes, "{what}");
         }
     }
 }
