@@ -1,32 +1,25 @@
 //! One keyed request, from its claim to its answer.
 
-use super::clock::Clock;
-use super::core::{Answer, Claim, Fingerprint, OwnerToken, Terms, Time, Verdict};
-use super::fault::{Fault, FaultSet};
+use super::app::App;
+use super::core::{Answer, Claim, Fingerprint, LostLease, OwnerToken, Record, State, Time, Verdict};
+use super::fault::Fault;
+use super::handler::{self, Run, refused, store_unavailable};
 use super::http::{Problem, problem};
-use super::payments::{self, FailCounts, Order, Run, Work};
-use super::policy::{Ending, Policy};
-use super::server::Load;
-use super::store::{Completion, KeyId, Store, StoreError};
+use super::operations::{Input, Job};
+use super::policy::Policy;
+use super::store::{Conflict, End, KeyId, Phase, Refused};
 use std::sync::Arc;
 
-/// What all requests of a server share.
-#[derive(Debug)]
-pub(super) struct App {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) clock: Clock,
-    pub(super) faults: FaultSet,
-    pub(super) terms: Terms,
-    pub(super) fail_counts: FailCounts,
-    pub(super) load: Load,
-}
+/// How often a handler runs when others change what it reads before it can commit.
+pub(super) const TRIES: usize = 50;
 
 /// A request with everything that decides about it.
 pub(super) struct Keyed {
     pub(super) id: KeyId,
     pub(super) policy: Policy,
     pub(super) fingerprint: Fingerprint,
-    pub(super) order: Order,
+    pub(super) job: Job,
+    pub(super) input: Input,
 }
 
 /// What the client gets.
@@ -47,7 +40,7 @@ pub(super) async fn execute(app: &Arc<App>, request: Keyed) -> Reply {
     }
     let claim = app.claim_of(&request);
     match app.store.claim(request.id.clone(), claim, app.terms).await {
-        Ok(Verdict::Granted(_)) => own(app, request, claim.owner).await,
+        Ok(Verdict::Granted(record)) => own(app, request, record).await,
         Ok(verdict) => app.without_running(verdict),
         // Without a claim nothing protects the client from a second effect, so nothing runs.
         Err(error) => Reply::Fresh(store_unavailable(&error)),
@@ -55,50 +48,52 @@ pub(super) async fn execute(app: &Arc<App>, request: Keyed) -> Reply {
 }
 
 /// The owner's part: everything after the claim.
-async fn own(app: &Arc<App>, request: Keyed, owner: OwnerToken) -> Reply {
-    let Keyed { id, policy, order, .. } = request;
+async fn own(app: &Arc<App>, request: Keyed, record: Record) -> Reply {
+    let Keyed { id, policy, job, input, .. } = request;
+    let Record { owner, state, .. } = record;
     let policy = if app.faults.contains(Fault::TransientFailurePinned) { Policy::StoredFailures } else { policy };
-    let work = Arc::new(Work::new(Arc::clone(&app.store), app.faults));
-    let (ending, answer) = match handle(app, order, &work).await {
-        Run::Ended(ending, answer) => (ending, answer),
-        Run::Died => return Reply::Died,
+    // A living owner keeps its lease. It lives until this function ends, in whichever way.
+    let _living = (!input.controls.stall).then(|| app.leases.keep(owner, id.clone(), Arc::clone(&app.store)));
+    let dies = input.controls.dies_committed();
+    let mut recovery = match state {
+        State::Claimed { recovery, .. } => recovery,
+        State::Completed(_) => None,
     };
-    if !policy.keeps(ending) {
-        // The effects are dropped before anybody else may run. A claim that cannot be released ends with its lease.
-        drop(work);
-        let _ = app.store.release(id, owner).await;
-        return Reply::Fresh(answer);
-    }
-    let completion = Completion { owner, answer: answer.clone(), effects: work.take(), now: app.clock.now() };
-    match app.store.complete(id.clone(), completion, app.terms).await {
-        Ok(Ok(())) => Reply::Fresh(answer),
-        Ok(Err(lost)) => Reply::Fresh(problem(Problem::LeaseLost, lost.to_string())),
-        Err(error) => {
-            // Releasing is safe even if the commit did happen: it removes claims, never a completed record.
-            let _ = app.store.release(id, owner).await;
-            Reply::Fresh(store_unavailable(&error))
+    for _ in 0..TRIES {
+        let work = app.work(Some((id.clone(), owner)), recovery);
+        let answer = match handler::run(app, job, input.clone(), &work).await {
+            Run::Ended(ending, answer) if policy.keeps(ending) => answer,
+            Run::Ended(_, answer) => return give_back(app, id, owner, answer).await,
+            Run::Refused(Refused::Conflict(_)) => {
+                recovery = work.recovery();
+                continue;
+            }
+            Run::Refused(lost) => return Reply::Fresh(refused(lost)),
+            Run::Store(error) => return give_back(app, id, owner, store_unavailable(&error)).await,
+            Run::Died => return Reply::Died,
+        };
+        let effects = work.take();
+        let phase = Phase { owner, effects: effects.clone(), end: End::Answer(answer.clone()), now: app.clock.now() };
+        match app.store.commit_phase(id.clone(), phase, app.terms).await {
+            Ok(Ok(())) => {
+                app.committed(&effects);
+                return if dies { Reply::Died } else { Reply::Fresh(answer) };
+            }
+            Ok(Err(Refused::Conflict(_))) => recovery = work.recovery(),
+            Ok(Err(Refused::Lost(LostLease))) => return Reply::Fresh(refused(LostLease.into())),
+            // Giving back is safe even if the commit did happen: it touches claims, never a completed record.
+            Err(error) => return give_back(app, id, owner, store_unavailable(&error)).await,
         }
     }
+    give_back(app, id, owner, refused(Conflict.into())).await
 }
 
-/// Runs the handler in a task of its own, so that its unwinding ends there.
-async fn handle(app: &Arc<App>, order: Order, work: &Arc<Work>) -> Run {
-    let mut handler = tokio::spawn({
-        let (app, work) = (Arc::clone(app), Arc::clone(work));
-        async move { payments::run(order, work, &app.fail_counts).await }
-    });
-    tokio::select! {
-        biased;
-        ended = &mut handler => ended.unwrap_or_else(|_| {
-            Run::Ended(Ending::Failed, problem(Problem::Internal, "the handler ended with an unhandled error"))
-        }),
-        () = app.load.given_up() => {
-            handler.abort();
-            // Once it has come to its end, no effect of it can follow.
-            let _ = handler.await;
-            Run::Ended(Ending::Interrupted, problem(Problem::Stopping, "the server stopped before the work was done"))
-        }
-    }
+/// Ends an execution without a result. Its effects were dropped, or are dropped with its work, before anybody else may
+/// run; phases that have committed stay, and the next request goes on after them.
+async fn give_back(app: &Arc<App>, id: KeyId, owner: OwnerToken, answer: Answer) -> Reply {
+    // A claim that cannot be given back ends with its lease.
+    let _ = app.store.release(id, owner, app.clock.now()).await;
+    Reply::Fresh(answer)
 }
 
 impl App {
@@ -138,24 +133,26 @@ async fn check_then_act(app: &Arc<App>, request: Keyed) -> Reply {
         Verdict::Granted(_) => {}
         verdict => return app.without_running(verdict),
     }
-    let Keyed { id, policy, order, .. } = request;
-    let work = Arc::new(Work::new(Arc::clone(&app.store), app.faults));
-    let answer = match handle(app, order, &work).await {
+    let Keyed { id, policy, job, input, .. } = request;
+    let work = app.work(None, None);
+    let answer = match handler::run(app, job, input, &work).await {
         Run::Ended(ending, answer) if policy.keeps(ending) => answer,
         Run::Ended(_, answer) => return Reply::Fresh(answer),
+        Run::Refused(conflict) => return Reply::Fresh(refused(conflict)),
+        Run::Store(error) => return Reply::Fresh(store_unavailable(&error)),
         Run::Died => return Reply::Died,
     };
-    if let Err(error) = app.store.commit(work.take()).await {
-        return Reply::Fresh(store_unavailable(&error));
+    let effects = work.take();
+    match app.store.commit(effects.clone()).await {
+        Ok(Ok(())) => app.committed(&effects),
+        Ok(Err(conflict)) => return Reply::Fresh(refused(conflict.into())),
+        Err(error) => return Reply::Fresh(store_unavailable(&error)),
     }
     let claim = Claim { now: app.clock.now(), ..claim };
     if let Ok(Verdict::Granted(_)) = app.store.claim(id.clone(), claim, app.terms).await {
-        let completion = Completion { owner: claim.owner, answer: answer.clone(), effects: Vec::new(), now: claim.now };
-        let _ = app.store.complete(id, completion, app.terms).await;
+        let end = End::Answer(answer.clone());
+        let phase = Phase { owner: claim.owner, effects: Vec::new(), end, now: claim.now };
+        let _ = app.store.commit_phase(id, phase, app.terms).await;
     }
     Reply::Fresh(answer)
-}
-
-fn store_unavailable(error: &StoreError) -> Answer {
-    problem(Problem::StoreUnavailable, error.to_string())
 }

@@ -5,6 +5,8 @@
 pub(super) enum Ending {
     /// The handler did what it was asked.
     Succeeded,
+    /// The business said no, for good: the answer is as final as a success.
+    Declined,
     /// The request was refused before it could have an effect.
     Rejected,
     /// The handler failed, before or after its effect.
@@ -26,7 +28,7 @@ impl Policy {
     /// Whether the result is stored and its effects are committed. If not, both are dropped and the key is free again.
     pub(super) fn keeps(self, ending: Ending) -> bool {
         match ending {
-            Ending::Succeeded => true,
+            Ending::Succeeded | Ending::Declined => true,
             Ending::Rejected | Ending::Interrupted => false,
             Ending::Failed => self == Self::StoredFailures,
         }
@@ -40,7 +42,7 @@ mod tests {
     #[test]
     fn only_failures_are_a_matter_of_policy() {
         for policy in [Policy::Draft, Policy::StoredFailures] {
-            assert!(policy.keeps(Ending::Succeeded));
+            assert!(policy.keeps(Ending::Succeeded) && policy.keeps(Ending::Declined));
             assert!(!policy.keeps(Ending::Rejected) && !policy.keeps(Ending::Interrupted));
         }
         assert!(!Policy::Draft.keeps(Ending::Failed));

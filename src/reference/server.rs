@@ -3,13 +3,16 @@
 mod connections;
 mod load;
 
+use super::app::App;
 use super::clock::Clock;
+use super::controls::FailCounts;
 use super::core::Terms;
 use super::fault::{Fault, FaultSet};
 use super::http;
-use super::keyed::App;
-use super::payments::FailCounts;
-use super::store::{OpenError, StoreChoice};
+use super::leases::Leases;
+use super::operations::demo_payment;
+use super::outbox::Outbox;
+use super::store::{OpenError, Store, StoreChoice, StoreError};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -66,6 +69,9 @@ pub enum StartError {
     /// The store cannot be used.
     #[error(transparent)]
     Store(#[from] OpenError),
+    /// The store was opened and then could not be used.
+    #[error("the store was opened and then failed: {0}")]
+    Prepare(String),
     /// Lease or retention is shorter than a millisecond.
     #[error("{0} must be at least 1 ms")]
     TooShort(&'static str),
@@ -98,8 +104,10 @@ pub async fn start(config: Config) -> Result<Server, StartError> {
         _ => StartError::Listen { addr: listen, source },
     })?;
     let addr = listener.local_addr().map_err(|source| StartError::Listen { addr: listen, source })?;
-    let (clock, fail_counts, load) = (Clock::start(), FailCounts::default(), Load::default());
-    let app = Arc::new(App { store, clock, faults, terms, fail_counts, load });
+    prepare(&store).await?;
+    let (clock, fail_counts) = (Arc::new(Clock::start()), Arc::new(FailCounts::default()));
+    let (leases, outbox, load) = (Arc::new(Leases::default()), Arc::new(Outbox::default()), Load::default());
+    let app = Arc::new(App { store, clock, faults, terms, fail_counts, leases, outbox, load });
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(connections::serve(listener, Arc::clone(&app), http::router(Arc::clone(&app)), stopped));
     Ok(Server {
@@ -109,6 +117,15 @@ pub async fn start(config: Config) -> Result<Server, StartError> {
         #[cfg(test)]
         app,
     })
+}
+
+/// Puts into the store what every tenant has from the start.
+async fn prepare(store: &Arc<dyn Store>) -> Result<(), StartError> {
+    for tenant in http::TENANTS {
+        // A conflict says that it is there already.
+        let _ = store.commit(vec![demo_payment(tenant)]).await.map_err(|StoreError(why)| StartError::Prepare(why))?;
+    }
+    Ok(())
 }
 
 /// The terms that the server keeps, which are those it promises.

@@ -3,10 +3,13 @@
 //! A key within a scope has at most one [`Record`]. It is a small state machine:
 //!
 //! ```text
-//!             claim                     complete (with the effect, one commit)
+//!             claim                     complete (with the effects, one commit)
 //!   (none) ───────────> Claimed ───────────────────────────> Completed
-//!     ^  ^               │  │  ^ │                                │
-//!     │  └── release ────┘  │  └─┘ takeover, lease over           │
+//!     ^  ^               │  │ │ ^                                 │
+//!     │  └── release ────┘  │ └─┘ renew (the owner lives)         │
+//!     │      (no phase yet) │     advance (a phase ends)          │
+//!     │                     │     takeover (the lease is over)    │
+//!     │                     │     release (after a phase)         │
 //!     └────── expire ───────┴──────────── expire ─────────────────┘
 //! ```
 //!
@@ -31,18 +34,32 @@
 //!    not say so. A crash before the commit leaves a claim and no effect; a retry takes over when the lease ends. A
 //!    crash after it leaves both, and a retry is answered from the record.
 //!
-//! Liveness: a claim refuses others only while its lease runs ([`Verdict::InFlight`]), so a dead owner blocks a key for
-//! no longer than one lease. A failure without effects is [`release`]d and blocks nothing.
+//! # Phases: effects outside the store
+//!
+//! A call to another system cannot join a commit. An execution that makes one is cut into phases, each a commit of its
+//! own with its own effects, which also moves the record to a recovery point ([`advance`], fenced like a completion; the
+//! last phase is the completion). Calls are made between phases. Whoever takes over goes on from the recovery point, so
+//! the effects of a phase happen once by the argument above. A call may be made again, when its maker died before the
+//! next phase committed. So it carries a key derived from the request's key and the phase, and repeats its parameters
+//! from what the phase before it saved: to the other system the second call is a retry of the first.
+//!
+//! # Liveness
+//!
+//! A claim refuses others only while its lease runs ([`Verdict::InFlight`]). An owner that lives renews its lease
+//! ([`renew`]), so slow work is not overtaken; a dead one blocks its key for no longer than one lease. A failure without
+//! effects is [`release`]d and blocks nothing. A failure between phases gives the key back as it is: the next request
+//! goes on where this one stopped.
 //!
 //! # What it does not promise
 //!
-//! Nothing holds after the retention, across scopes, for two keys of one intent, or for effects outside the store.
-//! A claim left by a dead owner keeps its fingerprint: until it expires, another payload under that key is a mismatch.
+//! Nothing holds after the retention, across scopes, for two keys of one intent, or for outside systems that take no
+//! key. A claim left by a dead owner keeps its fingerprint: until it expires, another payload under that key is a
+//! mismatch.
 
 mod record;
 #[cfg(test)]
 mod simulation;
 mod transitions;
 
-pub use record::{Answer, Fingerprint, OwnerToken, Record, State, Terms, Time};
-pub use transitions::{Claim, LostLease, Verdict, claim, complete, expired, release, takeover};
+pub use record::{Answer, Fingerprint, OwnerToken, Record, Recovery, State, Terms, Time};
+pub use transitions::{Claim, LostLease, Verdict, advance, claim, complete, expired, first, release, renew};

@@ -42,6 +42,16 @@ pub struct Answer {
     pub body: Bytes,
 }
 
+/// How far an execution of several phases has come: the last phase that committed, and all that the later ones need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovery {
+    /// The name of the recovery point.
+    pub point: String,
+    /// What was stored with it. Every input of the next call to an outside system is in here, because a call that is
+    /// made again must say the same as the first one.
+    pub saved: String,
+}
+
 /// What the server promises about a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
@@ -71,6 +81,8 @@ pub enum State {
     Claimed {
         /// From this time on the key may be taken over.
         lease_until: Time,
+        /// Where whoever takes over goes on. There is none before the first phase has committed.
+        recovery: Option<Recovery>,
     },
     /// The execution has committed, and this is its answer.
     Completed(Answer),

@@ -68,9 +68,9 @@ impl World {
             }
             Step::Fail { which } => {
                 if let Some((owner, _)) = self.take(which)
-                    && release(self.record.as_ref(), owner).is_ok()
+                    && let Ok(left) = release(self.record.as_ref(), owner, self.now)
                 {
-                    self.record = None;
+                    self.record = left;
                 }
             }
             Step::Crash { which } => drop(self.take(which)),
@@ -202,7 +202,7 @@ fn a_completion_without_fencing_is_found() {
         terms: &Terms,
     ) -> Result<Record, LostLease> {
         let request = Claim { fingerprint: Fingerprint([0; 32]), owner, now };
-        Ok(Record { state: State::Completed(answer), expires: now.after(terms.retention), ..takeover(&request, terms) })
+        Ok(Record { state: State::Completed(answer), expires: now.after(terms.retention), ..first(&request, terms) })
     }
     assert!(convicted(claim, unfenced).is_some());
 }
@@ -210,7 +210,7 @@ fn a_completion_without_fencing_is_found() {
 #[test]
 fn a_claim_that_ignores_the_record_is_found() {
     fn careless(_: Option<&Record>, request: &Claim, terms: &Terms) -> Verdict {
-        Verdict::Granted(takeover(request, terms))
+        Verdict::Granted(first(request, terms))
     }
     assert!(convicted(careless, complete).is_some());
 }

@@ -1,6 +1,6 @@
 //! The transitions, each a pure function.
 
-use super::record::{Answer, Fingerprint, OwnerToken, Record, State, Terms, Time};
+use super::record::{Answer, Fingerprint, OwnerToken, Record, Recovery, State, Terms, Time};
 
 /// A request for a key.
 #[derive(Debug, Clone, Copy)]
@@ -36,30 +36,70 @@ pub struct LostLease;
 #[must_use]
 pub fn claim(current: Option<&Record>, request: &Claim, terms: &Terms) -> Verdict {
     let Some(record) = current.filter(|record| !expired(record, request.now)) else {
-        return Verdict::Granted(takeover(request, terms));
+        return Verdict::Granted(first(request, terms));
     };
     if record.fingerprint != request.fingerprint {
         return Verdict::Mismatch;
     }
     match &record.state {
         State::Completed(answer) => Verdict::Replay(answer.clone()),
-        State::Claimed { lease_until } if request.now < *lease_until => Verdict::InFlight(*lease_until),
-        State::Claimed { .. } => Verdict::Granted(takeover(request, terms)),
+        State::Claimed { lease_until, .. } if request.now < *lease_until => Verdict::InFlight(*lease_until),
+        State::Claimed { recovery, .. } => Verdict::Granted(claimed(request, terms, recovery.clone())),
     }
 }
 
-/// The record of a request that takes the key: its own fingerprint, token and lease, whatever was there before.
-///
-/// A claim expires at the earliest when its lease ends, so that expiry never takes a key from a live owner.
+/// The record of a request that takes a key which is new: its own fingerprint, token and lease, and no recovery point.
 #[must_use]
-pub fn takeover(request: &Claim, terms: &Terms) -> Record {
+pub fn first(request: &Claim, terms: &Terms) -> Record {
+    claimed(request, terms, None)
+}
+
+/// A claim expires at the earliest when its lease ends, so that expiry never takes a key from a live owner.
+fn claimed(request: &Claim, terms: &Terms, recovery: Option<Recovery>) -> Record {
     let lease_until = request.now.after(terms.lease);
     Record {
         fingerprint: request.fingerprint,
         owner: request.owner,
-        state: State::Claimed { lease_until },
+        state: State::Claimed { lease_until, recovery },
         expires: lease_until.max(request.now.after(terms.retention)),
     }
+}
+
+/// Renews the lease of an owner that is alive. It never ends earlier than before, whatever the clock says now.
+///
+/// An owner whose lease is over may still renew it as long as nobody took over.
+///
+/// # Errors
+/// [`LostLease`] when the record is gone, completed, or carries another token: stop, for nothing can be committed.
+pub fn renew(current: Option<&Record>, owner: OwnerToken, now: Time, terms: &Terms) -> Result<Record, LostLease> {
+    let (record, lease_until, recovery) = owned(current, owner)?;
+    let lease_until = lease_until.max(now.after(terms.lease));
+    Ok(Record {
+        state: State::Claimed { lease_until, recovery: recovery.cloned() },
+        expires: record.expires.max(lease_until),
+        ..*record
+    })
+}
+
+/// Ends a phase that is not the last one. The record returned must be committed together with the effects of the
+/// phase. The owner has shown that it is alive, so its lease is renewed as well.
+///
+/// # Errors
+/// [`LostLease`] when the record is gone, completed, or carries another token: roll back.
+pub fn advance(
+    current: Option<&Record>,
+    owner: OwnerToken,
+    reached: Recovery,
+    now: Time,
+    terms: &Terms,
+) -> Result<Record, LostLease> {
+    let (record, lease_until, _) = owned(current, owner)?;
+    let lease_until = lease_until.max(now.after(terms.lease));
+    Ok(Record {
+        state: State::Claimed { lease_until, recovery: Some(reached) },
+        expires: record.expires.max(lease_until),
+        ..*record
+    })
 }
 
 /// Completes an execution with its answer. The record returned must be committed together with the effects.
@@ -75,21 +115,24 @@ pub fn complete(
     now: Time,
     terms: &Terms,
 ) -> Result<Record, LostLease> {
-    let record = owned(current, owner)?;
-    Ok(Record {
-        fingerprint: record.fingerprint,
-        owner,
-        state: State::Completed(answer),
-        expires: now.after(terms.retention),
-    })
+    let (record, ..) = owned(current, owner)?;
+    Ok(Record { state: State::Completed(answer), expires: now.after(terms.retention), ..*record })
 }
 
-/// Gives a key back after an execution that left no effect: the record is to be removed.
+/// Gives a key back after an execution that came to no result.
+///
+/// Without a recovery point nothing has happened, and the record is to be removed: `None`. With one, earlier phases have
+/// committed. Then the record stays and only its lease ends, so that the next request goes on from there at once.
 ///
 /// # Errors
 /// [`LostLease`] when the caller does not own a claim: leave the record alone.
-pub fn release(current: Option<&Record>, owner: OwnerToken) -> Result<(), LostLease> {
-    owned(current, owner).map(|_| ())
+pub fn release(current: Option<&Record>, owner: OwnerToken, now: Time) -> Result<Option<Record>, LostLease> {
+    let (record, lease_until, recovery) = owned(current, owner)?;
+    let given_back = |recovery: &Recovery| Record {
+        state: State::Claimed { lease_until: lease_until.min(now), recovery: Some(recovery.clone()) },
+        ..*record
+    };
+    Ok(recovery.map(given_back))
 }
 
 /// Whether a record counts as absent. Removing it is housekeeping and decides nothing.
@@ -98,8 +141,15 @@ pub fn expired(record: &Record, now: Time) -> bool {
     now >= record.expires
 }
 
-fn owned(current: Option<&Record>, owner: OwnerToken) -> Result<&Record, LostLease> {
-    current.filter(|record| record.owner == owner && matches!(record.state, State::Claimed { .. })).ok_or(LostLease)
+/// The claim of an owner: its record, the end of its lease, and how far it has come.
+fn owned(current: Option<&Record>, owner: OwnerToken) -> Result<(&Record, Time, Option<&Recovery>), LostLease> {
+    match current {
+        Some(record) if record.owner == owner => match &record.state {
+            State::Claimed { lease_until, recovery } => Ok((record, *lease_until, recovery.as_ref())),
+            State::Completed(_) => Err(LostLease),
+        },
+        _ => Err(LostLease),
+    }
 }
 
 #[cfg(test)]
@@ -133,7 +183,7 @@ mod tests {
         assert_eq!(claim(Some(&first), &request(1, 2, Time(end.0 - 1)), &TERMS), Verdict::InFlight(end));
         let second = granted(Some(&first), &request(1, 2, end));
         assert_eq!(second.owner, OwnerToken(2));
-        assert_eq!(second.state, State::Claimed { lease_until: Time(end.0 + 30_000) });
+        assert_eq!(second.state, State::Claimed { lease_until: Time(end.0 + 30_000), recovery: None });
     }
 
     #[test]
@@ -141,11 +191,11 @@ mod tests {
         let first = granted(None, &request(1, 1, T0));
         let second = granted(Some(&first), &request(1, 2, Time(T0.0 + 30_000)));
         assert_eq!(complete(Some(&second), OwnerToken(1), answer("old"), T0, &TERMS), Err(LostLease));
-        assert_eq!(release(Some(&second), OwnerToken(1)), Err(LostLease));
+        assert_eq!(release(Some(&second), OwnerToken(1), T0), Err(LostLease));
         let done = complete(Some(&second), OwnerToken(2), answer("new"), T0, &TERMS).unwrap();
         assert_eq!(complete(Some(&done), OwnerToken(1), answer("old"), T0, &TERMS), Err(LostLease));
         assert_eq!(complete(Some(&done), OwnerToken(2), answer("again"), T0, &TERMS), Err(LostLease));
-        assert_eq!(release(Some(&done), OwnerToken(2)), Err(LostLease));
+        assert_eq!(release(Some(&done), OwnerToken(2), T0), Err(LostLease));
         assert_eq!(complete(None, OwnerToken(2), answer("gone"), T0, &TERMS), Err(LostLease));
     }
 
@@ -183,6 +233,60 @@ mod tests {
             claim(Some(&first), &request(1, 2, Time(T0.0 + 2_000)), &terms),
             Verdict::InFlight(Time(T0.0 + 30_000))
         );
+    }
+
+    fn point(name: &str) -> Recovery {
+        Recovery { point: name.into(), saved: format!("of {name}") }
+    }
+
+    #[test]
+    fn a_renewed_lease_keeps_others_out_and_never_shrinks() {
+        let first = granted(None, &request(1, 1, T0));
+        let renewed = renew(Some(&first), OwnerToken(1), Time(T0.0 + 20_000), &TERMS).unwrap();
+        assert_eq!(
+            claim(Some(&renewed), &request(1, 2, Time(T0.0 + 49_999)), &TERMS),
+            Verdict::InFlight(Time(T0.0 + 50_000))
+        );
+        assert_eq!(granted(Some(&renewed), &request(1, 2, Time(T0.0 + 50_000))).owner, OwnerToken(2));
+        assert_eq!(renew(Some(&renewed), OwnerToken(1), T0, &TERMS).unwrap(), renewed);
+        assert_eq!(renew(Some(&renewed), OwnerToken(2), T0, &TERMS), Err(LostLease));
+        let done = complete(Some(&renewed), OwnerToken(1), answer("a"), T0, &TERMS).unwrap();
+        assert_eq!(renew(Some(&done), OwnerToken(1), T0, &TERMS), Err(LostLease));
+        let short = Terms { retention: Duration::from_secs(1), ..TERMS };
+        let renewed = renew(Some(&first), OwnerToken(1), Time(T0.0 + 2_000_000), &short).unwrap();
+        assert!(!expired(&renewed, Time(T0.0 + 2_029_999)));
+    }
+
+    #[test]
+    fn whoever_takes_over_goes_on_from_the_last_phase() {
+        let first = granted(None, &request(1, 1, T0));
+        let at = Time(T0.0 + 10_000);
+        let started = advance(Some(&first), OwnerToken(1), point("started"), at, &TERMS).unwrap();
+        let expected = State::Claimed { lease_until: Time(at.0 + 30_000), recovery: Some(point("started")) };
+        assert_eq!((started.owner, &started.state), (OwnerToken(1), &expected));
+        let second = granted(Some(&started), &request(1, 2, Time(at.0 + 30_000)));
+        assert!(
+            matches!(&second.state, State::Claimed { recovery: Some(recovery), .. } if *recovery == point("started"))
+        );
+        assert_eq!(advance(Some(&second), OwnerToken(1), point("charged"), at, &TERMS), Err(LostLease));
+        let charged = advance(Some(&second), OwnerToken(2), point("charged"), at, &TERMS).unwrap();
+        assert!(
+            matches!(&charged.state, State::Claimed { recovery: Some(recovery), .. } if *recovery == point("charged"))
+        );
+        // After the retention the key is new, and nothing of the old intent is left.
+        let later = granted(Some(&charged), &request(2, 3, Time(at.0 + 2_000_000)));
+        assert!(matches!(later.state, State::Claimed { recovery: None, .. }));
+    }
+
+    #[test]
+    fn a_key_is_given_back_with_what_has_been_reached() {
+        let first = granted(None, &request(1, 1, T0));
+        assert_eq!(release(Some(&first), OwnerToken(1), T0), Ok(None));
+        let started = advance(Some(&first), OwnerToken(1), point("started"), T0, &TERMS).unwrap();
+        let back = release(Some(&started), OwnerToken(1), T0).unwrap().unwrap();
+        assert_eq!(back.state, State::Claimed { lease_until: T0, recovery: Some(point("started")) });
+        assert_eq!(claim(Some(&back), &request(2, 2, T0), &TERMS), Verdict::Mismatch);
+        assert_eq!(granted(Some(&back), &request(1, 2, T0)).owner, OwnerToken(2));
     }
 
     #[test]

@@ -3,17 +3,32 @@
 use crate::reference::core::Answer;
 use crate::reference::keyed::Reply;
 use crate::reference::server::Died;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
+use hyper::body::Frame;
 use serde_json::Value;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 
-/// The response that carries a reply.
-pub(super) fn respond(reply: Reply) -> Response {
+/// The length of a chunk, in bytes.
+const CHUNK: usize = 512;
+
+/// The response that carries a reply. A success of a `streamed` operation is sent in chunks, its length not told.
+pub(super) fn respond(reply: Reply, streamed: bool) -> Response {
+    let body = |answer: &mut Answer| match streamed && answer.status < 300 {
+        true => Body::new(Chunks { rest: std::mem::take(&mut answer.body) }),
+        false => Body::from(std::mem::take(&mut answer.body)),
+    };
     match reply {
-        Reply::Fresh(answer) => response(answer),
-        Reply::Replay(answer) => {
-            let mut response = response(answer);
+        Reply::Fresh(mut answer) => {
+            let body = body(&mut answer);
+            with_body(answer, body)
+        }
+        Reply::Replay(mut answer) => {
+            let body = body(&mut answer);
+            let mut response = with_body(answer, body);
             response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
             response
         }
@@ -26,8 +41,13 @@ pub(super) fn respond(reply: Reply) -> Response {
 }
 
 /// The response that carries an answer.
-pub(super) fn response(answer: Answer) -> Response {
-    let mut response = Response::new(Body::from(answer.body));
+pub(super) fn response(mut answer: Answer) -> Response {
+    let body = Body::from(std::mem::take(&mut answer.body));
+    with_body(answer, body)
+}
+
+fn with_body(answer: Answer, body: Body) -> Response {
+    let mut response = Response::new(body);
     // A stored answer was a response once, so these conversions succeed unless the store was changed by hand.
     *response.status_mut() = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in answer.headers {
@@ -42,4 +62,22 @@ pub(super) fn response(answer: Answer) -> Response {
 pub(super) fn json(value: &Value) -> Response {
     let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
     response(Answer { status: 200, headers, body: value.to_string().into() })
+}
+
+/// A body that is sent a few bytes at a time and does not say how long it is.
+struct Chunks {
+    rest: Bytes,
+}
+
+impl hyper::body::Body for Chunks {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.rest.is_empty() {
+            return Poll::Ready(None);
+        }
+        let length = self.rest.len().min(CHUNK);
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(length)))))
+    }
 }

@@ -8,3 +8,4 @@ mod tenant;
 
 pub(super) use problem::{Problem, problem};
 pub(super) use routes::router;
+pub(super) use tenant::TENANTS;

@@ -28,6 +28,16 @@ pub(in crate::reference) enum Problem {
     BodyTooSlow,
     /// The request was read and asks for something that is not allowed.
     InvalidPayment,
+    /// Likewise, for anything but a payment.
+    Invalid,
+    /// The card was declined.
+    CardDeclined,
+    /// The resource is not as the request demands.
+    PreconditionFailed,
+    /// The payment network did not do what it was asked, or did not say so.
+    ProviderFailed,
+    /// Others changed the same thing again and again.
+    Contended,
     /// There is nothing here.
     NotFound,
     /// There is something here, but not for this method.
@@ -56,6 +66,11 @@ impl Problem {
             Self::BodyTooLarge => (413, "body-too-large", "The body is too large"),
             Self::BodyTooSlow => (408, "body-too-slow", "The body did not arrive in time"),
             Self::InvalidPayment => (400, "invalid-payment", "The payment is not valid"),
+            Self::Invalid => (400, "invalid", "The request is not valid"),
+            Self::CardDeclined => (402, "card-declined", "The card was declined"),
+            Self::PreconditionFailed => (412, "precondition-failed", "The resource is not as the request demands"),
+            Self::ProviderFailed => (502, "provider-failed", "The payment network failed"),
+            Self::Contended => (503, "contended", "Too many others change the same thing"),
             Self::NotFound => (404, "not-found", "There is nothing here"),
             Self::MethodNotAllowed => (405, "method-not-allowed", "The method is not allowed here"),
             Self::Internal => (500, "internal", "The handler failed"),
@@ -70,9 +85,13 @@ impl Problem {
         match self {
             Self::Unauthorized => &[("www-authenticate", "Bearer")],
             // A claim may end at any moment, usually long before its lease does.
-            Self::KeyInUse | Self::LeaseLost | Self::StoreUnavailable | Self::Overloaded | Self::Stopping => {
-                &[("retry-after", "1")]
-            }
+            Self::KeyInUse
+            | Self::LeaseLost
+            | Self::ProviderFailed
+            | Self::Contended
+            | Self::StoreUnavailable
+            | Self::Overloaded
+            | Self::Stopping => &[("retry-after", "1")],
             _ => &[],
         }
     }

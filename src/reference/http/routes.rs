@@ -5,47 +5,52 @@ use super::body::read;
 use super::problem::DOCS;
 use super::tenant::tenant;
 use super::{Problem, problem};
+use crate::reference::app::App;
+use crate::reference::controls::Controls;
 use crate::reference::core::{Answer, Fingerprint};
 use crate::reference::fault::Fault;
 use crate::reference::fingerprint::fingerprint;
 use crate::reference::key::{Key, KeyError};
-use crate::reference::keyed::{self, App, Keyed, Reply};
-use crate::reference::payments::{Controls, Order};
-use crate::reference::policy::Policy;
-use crate::reference::store::{KeyId, Scope, StoreError};
+use crate::reference::keyed::{self, Keyed, Reply};
+use crate::reference::keyless;
+use crate::reference::operations::{Conditions, Input, KeyUse, LISTS, OPERATIONS, Operation, SHOWN, etag, plain};
+use crate::reference::store::{KeyId, Kind, Row, RowId, Scope, StoreError};
 use axum::Router;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{FromRequestParts, Path, Query, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
 use axum::response::Response;
-use axum::routing::{get, post};
-use serde_json::json as value;
+use axum::routing::{MethodFilter, get, on, post};
+use serde_json::{Value, json as value};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A keyed operation.
-#[derive(Debug, Clone, Copy)]
-struct Operation {
-    method: &'static str,
-    route: &'static str,
-    policy: Policy,
-}
-
-const PAYMENTS: Operation = Operation { method: "POST", route: "/payments", policy: Policy::Draft };
-const V1_PAYMENTS: Operation = Operation { method: "POST", route: "/v1/payments", policy: Policy::StoredFailures };
 
 /// A test may move the clock forward by this much at a time: ten years, in seconds.
 const LONGEST_STEP: f64 = 315_360_000.0;
 
 /// All routes of the server.
 pub(in crate::reference) fn router(app: Arc<App>) -> Router {
-    let create = |operation| move |State(app), request| create(app, operation, request);
-    Router::new()
-        .route(PAYMENTS.route, post(create(PAYMENTS)).get(list))
-        .route(V1_PAYMENTS.route, post(create(V1_PAYMENTS)))
-        .route("/payments/{id}", get(show))
+    let mut router = Router::new()
         .route("/test/clock", post(advance_clock).get(read_clock))
         .route("/health", get(health))
-        .route(DOCS, get(docs))
+        .route(DOCS, get(docs));
+    for operation in OPERATIONS {
+        let method = match operation.method {
+            "PUT" => MethodFilter::PUT,
+            "PATCH" => MethodFilter::PATCH,
+            "DELETE" => MethodFilter::DELETE,
+            _ => MethodFilter::POST,
+        };
+        router = router.route(operation.route, on(method, |State(app), request| perform(app, *operation, request)));
+    }
+    for (route, kind) in LISTS {
+        router = router.route(route, get(|State(app), uri, headers| list(app, *kind, uri, headers)));
+    }
+    for (route, kind) in SHOWN {
+        router = router.route(route, get(|State(app), Path(id), headers| show(app, *kind, id, headers)));
+    }
+    router
         .fallback(async || response(problem(Problem::NotFound, "see /docs/idempotency for what is here")))
         .method_not_allowed_fallback(async || {
             response(problem(Problem::MethodNotAllowed, "see the Allow field for the methods of this resource"))
@@ -53,9 +58,9 @@ pub(in crate::reference) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-async fn create(app: Arc<App>, operation: Operation, request: Request) -> Response {
-    let keyed = match before_the_claim(&app, operation, request).await {
-        Ok(keyed) => keyed,
+async fn perform(app: Arc<App>, operation: Operation, request: Request) -> Response {
+    let checked = match before_the_claim(&app, operation, request).await {
+        Ok(checked) => checked,
         Err(answer) => return response(answer),
     };
     let Some(in_flight) = app.load.begin() else {
@@ -63,40 +68,72 @@ async fn create(app: Arc<App>, operation: Operation, request: Request) -> Respon
     };
     // A task of its own: the work goes on when the client hangs up and this future is dropped.
     let work = tokio::spawn(async move {
-        let reply = keyed::execute(&app, keyed).await;
+        let reply = match checked {
+            Checked::Keyed(request) => keyed::execute(&app, request).await,
+            Checked::Keyless(input) => keyless::execute(&app, operation.job, input).await,
+        };
         drop(in_flight);
         reply
     });
-    respond(work.await.unwrap_or_else(|error| Reply::Fresh(problem(Problem::Internal, error.to_string()))))
+    let reply = work.await.unwrap_or_else(|error| Reply::Fresh(problem(Problem::Internal, error.to_string())));
+    respond(reply, operation.streamed)
 }
 
-/// The checks that need no record, in their order: credentials, key, test headers, body. None of them uses up a key.
+/// A request that has passed its checks.
+enum Checked {
+    Keyed(Keyed),
+    Keyless(Input),
+}
+
+/// The checks that need no record, in their order: credentials, key, test headers, preconditions, body. None of them
+/// uses up a key.
 ///
 /// The body is read before the first of them, so that a client which is still sending gets to see its refusal.
-async fn before_the_claim(app: &App, operation: Operation, request: Request) -> Result<Keyed, Answer> {
-    let (head, body) = request.into_parts();
-    let body = read(body).await;
+async fn before_the_claim(app: &App, operation: Operation, request: Request) -> Result<Checked, Answer> {
+    let (mut head, body) = request.into_parts();
+    let bytes = read(body).await;
     let tenant = tenant(&head.headers)?;
-    let key = Key::read(&head.headers).map_err(|error| match error {
-        KeyError::Missing => problem(Problem::KeyMissing, error.to_string()),
-        _ => problem(Problem::KeyMalformed, error.to_string()),
-    })?;
-    let controls = Controls::read(&head.headers).map_err(|reason| problem(Problem::BadRequest, reason))?;
-    let bytes = body?;
-    let not_json =
-        |reason: &dyn std::fmt::Display| problem(Problem::BadRequest, format!("the body is not JSON: {reason}"));
-    let body = serde_json::from_slice(&bytes).map_err(|error| not_json(&error))?;
-    let Operation { method, route, policy } = operation;
+    let Operation { method, route, job, .. } = operation;
+    let key = match operation.key {
+        KeyUse::Required(policy) => Some((policy, read_key(&head.headers)?)),
+        KeyUse::None => None,
+    };
+    let bad = |reason: String| problem(Problem::BadRequest, reason);
+    let controls = Controls::read(&head.headers, job.phased()).map_err(bad)?;
+    let conditions = Conditions::read(&head.headers).map_err(bad)?;
+    let id = path_id(&mut head).await?;
+    let bytes = bytes?;
+    let body = if job.has_body() { parse(&bytes)? } else { Value::Null };
+    let input = Input { tenant: tenant.to_owned(), id, body, conditions, controls };
+    let Some((policy, key)) = key else { return Ok(Checked::Keyless(input)) };
     let path = head.uri.path_and_query().map_or(route, |path| path.as_str());
     let fingerprint = if app.faults.contains(Fault::PayloadMismatchIgnored) {
         Fingerprint([0; 32])
     } else {
-        fingerprint(method, path, &bytes).ok_or_else(|| not_json(&"it has no canonical form"))?
+        fingerprint(method, path, &bytes).ok_or_else(|| bad("the body is not JSON: it has no canonical form".into()))?
     };
     let scope_tenant = if app.faults.contains(Fault::CrossTenantReplay) { "" } else { tenant };
     let scope = Scope { tenant: scope_tenant.to_owned(), method, route };
-    let order = Order { tenant: tenant.to_owned(), body, controls };
-    Ok(Keyed { id: KeyId { scope, key: key.0 }, policy, fingerprint, order })
+    Ok(Checked::Keyed(Keyed { id: KeyId { scope, key: key.0 }, policy, fingerprint, job, input }))
+}
+
+fn read_key(headers: &HeaderMap) -> Result<Key, Answer> {
+    Key::read(headers).map_err(|error| match error {
+        KeyError::Missing => problem(Problem::KeyMissing, error.to_string()),
+        _ => problem(Problem::KeyMalformed, error.to_string()),
+    })
+}
+
+fn parse(bytes: &[u8]) -> Result<Value, Answer> {
+    serde_json::from_slice(bytes)
+        .map_err(|error| problem(Problem::BadRequest, format!("the body is not JSON: {error}")))
+}
+
+/// The identifier in the path, or nothing when the route has none.
+async fn path_id(head: &mut Parts) -> Result<String, Answer> {
+    let unreadable = |_| problem(Problem::BadRequest, "the path is not UTF-8");
+    let Path(mut params) = Path::<HashMap<String, String>>::from_request_parts(head, &()).await.map_err(unreadable)?;
+    Ok(params.remove("id").unwrap_or_default())
 }
 
 #[derive(serde::Deserialize)]
@@ -104,30 +141,44 @@ struct Filter {
     reference: String,
 }
 
-async fn list(State(app): State<Arc<App>>, uri: Uri, headers: HeaderMap) -> Response {
+async fn list(app: Arc<App>, kind: Kind, uri: Uri, headers: HeaderMap) -> Response {
     let tenant = match tenant(&headers) {
         Ok(tenant) => tenant,
         Err(answer) => return response(answer),
     };
     let Ok(Query(Filter { reference })) = Query::try_from_uri(&uri) else {
-        return response(problem(Problem::BadRequest, "name a reference: /payments?reference=R"));
+        return response(problem(Problem::BadRequest, format!("name a reference: {}?reference=R", uri.path())));
     };
-    match app.store.payments(tenant.to_owned(), reference).await {
-        Ok(items) => json(&value!({ "items": items })),
+    // What cannot be stored is not there.
+    if !plain(&reference) {
+        return json(&value!({ "items": [] }));
+    }
+    match app.store.list(kind, tenant.to_owned(), reference).await {
+        Ok(rows) => json(&value!({ "items": rows.into_iter().map(|row| row.body).collect::<Vec<_>>() })),
         Err(error) => unavailable(&error),
     }
 }
 
-async fn show(State(app): State<Arc<App>>, Path(id): Path<String>, headers: HeaderMap) -> Response {
+async fn show(app: Arc<App>, kind: Kind, id: String, headers: HeaderMap) -> Response {
     let tenant = match tenant(&headers) {
         Ok(tenant) => tenant,
         Err(answer) => return response(answer),
     };
-    match app.store.payment(tenant.to_owned(), id).await {
-        Ok(Some(payment)) => json(&value!(payment)),
-        Ok(None) => response(problem(Problem::NotFound, "you have no payment of this id")),
+    let found = match plain(&id) {
+        true => app.store.find(RowId { kind, tenant: tenant.to_owned(), id }).await,
+        false => Ok(None),
+    };
+    match found {
+        Ok(Some(row)) => representation(&row),
+        Ok(None) => response(problem(Problem::NotFound, "you have nothing of this id")),
         Err(error) => unavailable(&error),
     }
+}
+
+fn representation(row: &Row) -> Response {
+    let headers = [("content-type", "application/json".to_owned()), ("etag", etag(row))];
+    let headers = headers.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    response(Answer { status: 200, headers, body: row.body.to_string().into() })
 }
 
 fn unavailable(error: &StoreError) -> Response {
@@ -140,11 +191,16 @@ async fn read_clock(State(app): State<Arc<App>>) -> Response {
 
 async fn advance_clock(State(app): State<Arc<App>>, request: Request) -> Response {
     let seconds = match read(request.into_body()).await {
-        Ok(bytes) => serde_json::from_slice::<serde_json::Value>(&bytes).ok().and_then(|body| body["seconds"].as_f64()),
+        Ok(bytes) => serde_json::from_slice::<Value>(&bytes).ok().and_then(|body| body["seconds"].as_f64()),
         Err(answer) => return response(answer),
     };
     match seconds.filter(|seconds| (0.0..=LONGEST_STEP).contains(seconds)) {
-        Some(seconds) => json(&value!({ "now_ms": app.clock.advance(Duration::from_secs_f64(seconds)).0 })),
+        Some(seconds) => {
+            let now = app.clock.advance(Duration::from_secs_f64(seconds));
+            // In the time that has passed by the clock, living owners would have renewed their leases.
+            app.leases.renew(&app.clock, app.terms).await;
+            json(&value!({ "now_ms": now.0 }))
+        }
         None => {
             let expected = format!("send {{\"seconds\": N}} with N from 0 to {LONGEST_STEP}");
             response(problem(Problem::BadRequest, expected))

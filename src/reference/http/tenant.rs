@@ -4,6 +4,9 @@ use super::{Problem, problem};
 use crate::reference::core::Answer;
 use axum::http::HeaderMap;
 
+/// Every tenant there is.
+pub(in crate::reference) const TENANTS: [&str; 3] = ["public", "tenant-a", "tenant-b"];
+
 /// The tenant of a request. Without credentials it is the public one.
 pub(super) fn tenant(headers: &HeaderMap) -> Result<&'static str, Answer> {
     let mut lines = headers.get_all("authorization").iter();

@@ -1,6 +1,6 @@
 //! The loop that accepts connections, and what becomes of each.
 
-use crate::reference::keyed::App;
+use crate::reference::app::App;
 use axum::Router;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -35,6 +35,8 @@ pub(super) async fn serve(listener: TcpListener, app: Arc<App>, router: Router, 
     let mut connections = JoinSet::new();
     let mut housekeeping = JoinSet::new();
     housekeeping.spawn(sweep(Arc::clone(&app)));
+    housekeeping.spawn(Arc::clone(&app.leases).keep_renewing(Arc::clone(&app.clock), app.terms));
+    housekeeping.spawn(Arc::clone(&app.outbox).relay(Arc::clone(&app.store)));
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         tokio::select! {

@@ -1,11 +1,14 @@
 //! The store in memory: one lock around everything, so each transition is atomic.
 
-use super::{Completion, KeyId, Payment, Pending, Store};
+mod rows;
+
+use super::{Conflict, Effect, End, KeyId, Kind, Pending, Phase, Refused, Row, RowId, Store};
 use crate::reference::core::{self, Claim, LostLease, OwnerToken, Record, Terms, Time, Verdict};
+use rows::Rows;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Records and payments of one process.
+/// Records and rows of one process.
 #[derive(Debug, Default)]
 pub(in crate::reference) struct Memory {
     tables: Mutex<Tables>,
@@ -14,7 +17,7 @@ pub(in crate::reference) struct Memory {
 #[derive(Debug, Default)]
 struct Tables {
     records: HashMap<KeyId, Record>,
-    payments: Vec<Payment>,
+    rows: Rows,
 }
 
 impl Memory {
@@ -38,20 +41,35 @@ impl Store for Memory {
         ready(verdict)
     }
 
-    fn complete(&self, id: KeyId, completion: Completion, terms: Terms) -> Pending<'_, Result<(), LostLease>> {
-        let Completion { owner, answer, effects, now } = completion;
+    fn commit_phase(&self, id: KeyId, phase: Phase, terms: Terms) -> Pending<'_, Result<(), Refused>> {
+        let Phase { owner, effects, end, now } = phase;
         let mut tables = self.tables();
-        let completed = core::complete(tables.records.get(&id), owner, answer, now, &terms);
-        ready(completed.map(|record| {
+        let current = tables.records.get(&id);
+        let ended = match end {
+            End::Point(reached) => core::advance(current, owner, reached, now, &terms),
+            End::Answer(answer) => core::complete(current, owner, answer, now, &terms),
+        };
+        ready(ended.map_err(Refused::from).and_then(|record| {
+            tables.rows.apply(effects)?;
             tables.records.insert(id, record);
-            tables.payments.extend(effects);
+            Ok(())
         }))
     }
 
-    fn release(&self, id: KeyId, owner: OwnerToken) -> Pending<'_, ()> {
+    fn renew(&self, id: KeyId, owner: OwnerToken, now: Time, terms: Terms) -> Pending<'_, Result<(), LostLease>> {
         let mut tables = self.tables();
-        if core::release(tables.records.get(&id), owner).is_ok() {
-            tables.records.remove(&id);
+        let renewed = core::renew(tables.records.get(&id), owner, now, &terms);
+        ready(renewed.map(|record| {
+            tables.records.insert(id, record);
+        }))
+    }
+
+    fn release(&self, id: KeyId, owner: OwnerToken, now: Time) -> Pending<'_, ()> {
+        let mut tables = self.tables();
+        match core::release(tables.records.get(&id), owner, now) {
+            Ok(None) => drop(tables.records.remove(&id)),
+            Ok(Some(record)) => drop(tables.records.insert(id, record)),
+            Err(LostLease) => {}
         }
         ready(())
     }
@@ -60,20 +78,16 @@ impl Store for Memory {
         ready(self.tables().records.get(&id).cloned())
     }
 
-    fn commit(&self, effects: Vec<Payment>) -> Pending<'_, ()> {
-        self.tables().payments.extend(effects);
-        ready(())
+    fn commit(&self, effects: Vec<Effect>) -> Pending<'_, Result<(), Conflict>> {
+        ready(self.tables().rows.apply(effects))
     }
 
-    fn payments(&self, tenant: String, reference: String) -> Pending<'_, Vec<Payment>> {
-        let tables = self.tables();
-        let of = |payment: &&Payment| payment.tenant == tenant && payment.reference == reference;
-        ready(tables.payments.iter().filter(of).cloned().collect())
+    fn list(&self, kind: Kind, tenant: String, reference: String) -> Pending<'_, Vec<Row>> {
+        ready(self.tables().rows.list(kind, tenant, reference))
     }
 
-    fn payment(&self, tenant: String, id: String) -> Pending<'_, Option<Payment>> {
-        let tables = self.tables();
-        ready(tables.payments.iter().find(|payment| payment.tenant == tenant && payment.id == id).cloned())
+    fn find(&self, id: RowId) -> Pending<'_, Option<Row>> {
+        ready(self.tables().rows.find(&id).cloned())
     }
 
     fn sweep(&self, now: Time) -> Pending<'_, usize> {

@@ -1,14 +1,15 @@
-//! Where records and payments live.
+//! Where records and rows live.
 //!
-//! A store applies the transitions of [`super::core`] one at a time to one record, and commits a completion together
-//! with its effects. Everything else about it is its own affair.
+//! A store applies the transitions of [`super::core`] one at a time to one record, and commits the end of a phase
+//! together with its effects. Everything else about it is its own affair.
 
 mod memory;
+mod resource;
 mod sqlite;
 #[cfg(test)]
 mod tests;
 
-use super::core::{Answer, Claim, LostLease, OwnerToken, Record, Terms, Time, Verdict};
+use super::core::{Answer, Claim, LostLease, OwnerToken, Record, Recovery, Terms, Time, Verdict};
 use std::fmt;
 use std::future::Future;
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 pub(super) use memory::Memory;
+pub(super) use resource::{Conflict, Effect, Kind, Row, RowId};
 pub use sqlite::OpenError;
 pub(super) use sqlite::Sqlite;
 
@@ -35,29 +37,36 @@ pub(super) struct KeyId {
     pub(super) key: String,
 }
 
-/// The effect of the payments API, and the row that counts it.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub(super) struct Payment {
-    pub(super) id: String,
-    #[serde(skip)]
-    pub(super) tenant: String,
-    /// In the smallest unit of the currency.
-    pub(super) amount: i64,
-    pub(super) currency: String,
-    pub(super) reference: String,
-    pub(super) status: &'static str,
-}
-
-/// What an execution commits.
+/// The end of one phase of an execution: what is committed together.
 #[derive(Debug, Clone)]
-pub(super) struct Completion {
+pub(super) struct Phase {
     pub(super) owner: OwnerToken,
-    pub(super) answer: Answer,
-    pub(super) effects: Vec<Payment>,
+    pub(super) effects: Vec<Effect>,
+    pub(super) end: End,
     pub(super) now: Time,
 }
 
-/// A store could not do what it was asked, and did none of it.
+/// Where a phase ends.
+#[derive(Debug, Clone)]
+pub(super) enum End {
+    /// At a recovery point; more is to come.
+    Point(Recovery),
+    /// With the answer of the execution.
+    Answer(Answer),
+}
+
+/// Nothing of a phase was committed, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    /// The execution has been taken over.
+    #[error(transparent)]
+    Lost(#[from] LostLease),
+    /// What the phase read has changed since.
+    #[error(transparent)]
+    Conflict(#[from] Conflict),
+}
+
+/// A store could not do what it was asked. It did none of it, unless its answer to the very commit was lost.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the store failed: {0}")]
 pub(super) struct StoreError(pub(super) String);
@@ -65,28 +74,32 @@ pub(super) struct StoreError(pub(super) String);
 /// An answer of a store that is on its way. Dropping it does not undo what has begun.
 pub(super) type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
-/// A place for records and payments.
+/// A place for records and rows.
 pub(super) trait Store: fmt::Debug + Send + Sync + 'static {
     /// Decides a request for a key and, if granted, inserts or takes over its record, visible to everybody at once.
     fn claim(&self, id: KeyId, request: Claim, terms: Terms) -> Pending<'_, Verdict>;
 
-    /// Commits effects and completed record in one transaction, or neither when the owner has lost its key.
-    fn complete(&self, id: KeyId, completion: Completion, terms: Terms) -> Pending<'_, Result<(), LostLease>>;
+    /// Commits the end of a phase in one transaction: effects and record, or neither.
+    fn commit_phase(&self, id: KeyId, phase: Phase, terms: Terms) -> Pending<'_, Result<(), Refused>>;
 
-    /// Removes the claim of an owner. Does nothing when the key is not (or no longer) claimed by it.
-    fn release(&self, id: KeyId, owner: OwnerToken) -> Pending<'_, ()>;
+    /// Renews the lease of an owner.
+    fn renew(&self, id: KeyId, owner: OwnerToken, now: Time, terms: Terms) -> Pending<'_, Result<(), LostLease>>;
+
+    /// Gives a key back: removes the claim, or ends its lease when a phase has committed. Does nothing when the key is
+    /// not (or no longer) claimed by this owner.
+    fn release(&self, id: KeyId, owner: OwnerToken, now: Time) -> Pending<'_, ()>;
 
     /// The record of a key as it is right now. What it says may be out of date the moment it is read.
     fn look(&self, id: KeyId) -> Pending<'_, Option<Record>>;
 
-    /// Commits effects that no record stands for.
-    fn commit(&self, effects: Vec<Payment>) -> Pending<'_, ()>;
+    /// Commits effects that no record stands for, all or none.
+    fn commit(&self, effects: Vec<Effect>) -> Pending<'_, Result<(), Conflict>>;
 
-    /// The payments of a tenant with a reference, in the order of their commits.
-    fn payments(&self, tenant: String, reference: String) -> Pending<'_, Vec<Payment>>;
+    /// The rows of one kind and tenant with a reference, in the order in which they were added.
+    fn list(&self, kind: Kind, tenant: String, reference: String) -> Pending<'_, Vec<Row>>;
 
-    /// One payment of a tenant.
-    fn payment(&self, tenant: String, id: String) -> Pending<'_, Option<Payment>>;
+    /// One row.
+    fn find(&self, id: RowId) -> Pending<'_, Option<Row>>;
 
     /// Removes expired records and tells how many. Correctness does not depend on it.
     fn sweep(&self, now: Time) -> Pending<'_, usize>;

@@ -6,6 +6,8 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
+const HUNG: (&str, &str) = ("X-Test-Stall", "yes");
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dead_owner_blocks_its_key_for_one_lease() {
     with(&[], async |subject| {
@@ -30,11 +32,11 @@ async fn a_dead_owner_blocks_its_key_for_one_lease() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_late_owner_cannot_commit() {
+async fn a_hung_owner_that_was_overtaken_cannot_commit() {
     with(&[], async |subject| {
         let client = subject.client;
         let late =
-            tokio::spawn(async move { client.pay("/payments", "k", BODY, &[("X-Test-Delay-Ms", "2000")]).await });
+            tokio::spawn(async move { client.pay("/payments", "k", BODY, &[HUNG, ("X-Test-Delay-Ms", "2000")]).await });
         subject.claimed("/payments", "k").await;
         subject.advance(30.0).await;
         let retry = client.pay("/payments", "k", BODY, &[]).await.unwrap();
@@ -43,6 +45,36 @@ async fn a_late_owner_cannot_commit() {
         assert_eq!(late.refusal(), (409, "lease-lost".into()));
         assert_eq!(client.effects(&[]).await, 1);
         assert_eq!(client.pay("/payments", "k", BODY, &[]).await.unwrap().body, retry.body);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_living_owner_is_not_overtaken() {
+    with(&[], async |subject| {
+        let client = subject.client;
+        let slow =
+            tokio::spawn(async move { client.pay("/payments", "k", BODY, &[("X-Test-Delay-Ms", "1500")]).await });
+        subject.claimed("/payments", "k").await;
+        for _ in 0..3 {
+            subject.advance(30.0).await;
+            assert_eq!(client.pay("/payments", "k", BODY, &[]).await.unwrap().refusal(), (409, "key-in-use".into()));
+        }
+        let slow = slow.await.unwrap().unwrap();
+        let repeat = client.pay("/payments", "k", BODY, &[]).await.unwrap();
+        assert_eq!((slow.status, repeat.replayed(), repeat.id()), (201, true, slow.id()));
+        assert_eq!(client.effects(&[]).await, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_that_dies_after_its_commit_has_done_its_work() {
+    with(&[], async |subject| {
+        let client = subject.client;
+        assert_eq!(client.pay("/payments", "k", BODY, &[("X-Test-Fail", "crash-committed")]).await, None);
+        let repeat = client.pay("/payments", "k", BODY, &[]).await.unwrap();
+        assert_eq!((repeat.status, repeat.replayed(), client.effects(&[]).await), (201, true, 1));
     })
     .await;
 }

@@ -107,10 +107,10 @@ async fn a_store_that_fails_refuses_and_does_nothing() {
     assert_eq!(client.effects(&[]).await, 0);
     assert_eq!(client.pay("/payments", "k", BODY, &[]).await.unwrap().status, 201);
     // The table of the effects breaks between claim and commit: the claim is given back and nothing has happened.
-    holder.execute_batch("ALTER TABLE payments RENAME TO gone").unwrap();
+    holder.execute_batch("ALTER TABLE resources RENAME TO gone").unwrap();
     let refused = client.pay("/payments", "l", BODY, &[]).await.unwrap();
     assert_eq!(refused.refusal(), (503, "store-unavailable".into()));
-    holder.execute_batch("ALTER TABLE gone RENAME TO payments").unwrap();
+    holder.execute_batch("ALTER TABLE gone RENAME TO resources").unwrap();
     let retry = client.pay("/payments", "l", BODY, &[]).await.unwrap();
     assert_eq!((retry.status, retry.replayed(), client.effects(&[]).await), (201, false, 2));
     server.stop().await;

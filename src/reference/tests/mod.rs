@@ -6,6 +6,8 @@ mod contract;
 mod crashes;
 mod faults;
 mod lifecycle;
+mod operations;
+mod phases;
 
 use super::store::{KeyId, Scope};
 use super::*;

@@ -13,6 +13,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// Marks the file as ours, in the header field that SQLite has for this: "idpr".
 const APPLICATION: i32 = 0x6964_7072;
 
+/// The version of the tables.
+const VERSION: i32 = 2;
+
 const SCHEMA: &str = "
 CREATE TABLE IF NOT EXISTS idempotency_keys (
     tenant TEXT NOT NULL, method TEXT NOT NULL, route TEXT NOT NULL, idem_key TEXT NOT NULL,
@@ -21,16 +24,21 @@ CREATE TABLE IF NOT EXISTS idempotency_keys (
     owner_token BLOB NOT NULL,
     lease_until INTEGER NOT NULL, -- milliseconds since the Unix epoch
     expires INTEGER NOT NULL,     -- likewise
+    recovery_pt TEXT,             -- the last phase that has committed
+    recovery_saved TEXT,          -- what the next ones need
     resp_status INTEGER, resp_headers TEXT, resp_body BLOB,
     PRIMARY KEY (tenant, method, route, idem_key)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS idempotency_keys_expires ON idempotency_keys (expires);
-CREATE TABLE IF NOT EXISTS payments (
+CREATE TABLE IF NOT EXISTS resources (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    id TEXT NOT NULL UNIQUE, tenant TEXT NOT NULL, amount INTEGER NOT NULL, currency TEXT NOT NULL,
-    reference TEXT NOT NULL, status TEXT NOT NULL
+    kind TEXT NOT NULL, tenant TEXT NOT NULL, id TEXT NOT NULL,
+    reference TEXT NOT NULL,
+    tag TEXT NOT NULL,            -- another one after every change
+    body TEXT NOT NULL,           -- JSON
+    UNIQUE (kind, tenant, id)
 );
-CREATE INDEX IF NOT EXISTS payments_reference ON payments (tenant, reference);
+CREATE INDEX IF NOT EXISTS resources_reference ON resources (kind, tenant, reference);
 ";
 
 /// An SQLite file cannot be used as a store.
@@ -48,6 +56,9 @@ pub enum OpenError {
     /// The file is the database of another program.
     #[error("the database {} belongs to another program and was left alone; choose another path", .0.display())]
     Foreign(PathBuf),
+    /// The file was made by another version of this program.
+    #[error("the database {} was made by another version of idemproof; choose another path", .0.display())]
+    OtherVersion(PathBuf),
     /// The file can neither be opened nor created.
     #[error("cannot open the database {}: {source}; check that its folder exists and that the path names a file", .path.display())]
     Open {
@@ -86,8 +97,10 @@ fn prepared(path: &Path) -> Result<Connection, OpenError> {
     let failed = |error| OpenError::new(path, error);
     let mut connection = Connection::open(path).map_err(failed)?;
     connection.busy_timeout(PAUSE).map_err(failed)?;
-    if !ours(&connection).map_err(failed)? {
-        return Err(OpenError::Foreign(path.to_owned()));
+    match whose(&connection).map_err(failed)? {
+        Whose::Ours | Whose::New => {}
+        Whose::OtherVersion => return Err(OpenError::OtherVersion(path.to_owned())),
+        Whose::Foreign => return Err(OpenError::Foreign(path.to_owned())),
     }
     if connection.is_readonly("main").map_err(failed)? {
         return Err(OpenError::ReadOnly(path.to_owned()));
@@ -97,11 +110,24 @@ fn prepared(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// Whether the file is new or one of ours. Nothing is written to any other.
-fn ours(connection: &Connection) -> rusqlite::Result<bool> {
-    let application: i32 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+/// Who made a file.
+enum Whose {
+    New,
+    Ours,
+    OtherVersion,
+    Foreign,
+}
+
+/// Whose the file is. Nothing is written to one that is not ours.
+fn whose(connection: &Connection) -> rusqlite::Result<Whose> {
+    let number = |pragma| connection.query_row(pragma, [], |row| row.get::<_, i32>(0));
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    Ok(application == APPLICATION || (application == 0 && tables == 0))
+    Ok(match (number("PRAGMA application_id")?, number("PRAGMA user_version")?) {
+        (APPLICATION, VERSION) => Whose::Ours,
+        (APPLICATION, _) => Whose::OtherVersion,
+        (0, _) if tables == 0 => Whose::New,
+        _ => Whose::Foreign,
+    })
 }
 
 fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
@@ -109,6 +135,7 @@ fn prepare(connection: &mut Connection) -> rusqlite::Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute_batch(SCHEMA)?;
     transaction.pragma_update(None, "application_id", APPLICATION)?;
+    transaction.pragma_update(None, "user_version", VERSION)?;
     transaction.commit()
 }
 

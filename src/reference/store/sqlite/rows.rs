@@ -1,10 +1,9 @@
 //! Between the values of the core and the columns of the tables.
 
-use crate::reference::core::{Answer, Fingerprint, OwnerToken, Record, State, Time};
-use crate::reference::payments::APPROVED;
-use crate::reference::store::{KeyId, Payment};
+use crate::reference::core::{Answer, Fingerprint, OwnerToken, Record, Recovery, State, Time};
+use crate::reference::store::{KeyId, Kind, Row, RowId};
 use rusqlite::types::{Type, Value};
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 /// SQLite counts in 64 bits with a sign. The end of time is the same far away in both.
 pub(super) fn time(time: Time) -> i64 {
@@ -30,12 +29,13 @@ pub(super) fn headers(headers: &[(String, String)]) -> String {
     serde_json::json!(headers).to_string()
 }
 
-/// The parameters of the statements that write a claim: `?1` to `?8`.
-pub(super) fn claim_columns(id: &KeyId, record: &Record) -> [Value; 8] {
-    let lease_until = match record.state {
-        State::Claimed { lease_until } => time(lease_until),
-        State::Completed(_) => 0,
+/// The parameters of the statements that write a claim: `?1` to `?10`.
+pub(super) fn claim_columns(id: &KeyId, record: &Record) -> [Value; 10] {
+    let (lease_until, recovery) = match &record.state {
+        State::Claimed { lease_until, recovery } => (time(*lease_until), recovery.clone()),
+        State::Completed(_) => (0, None),
     };
+    let (point, saved) = recovery.map(|Recovery { point, saved }| (point, saved)).unzip();
     [
         id.scope.tenant.clone().into(),
         id.scope.method.to_owned().into(),
@@ -45,18 +45,21 @@ pub(super) fn claim_columns(id: &KeyId, record: &Record) -> [Value; 8] {
         owner(record.owner).to_vec().into(),
         lease_until.into(),
         time(record.expires).into(),
+        point.into(),
+        saved.into(),
     ]
 }
 
 /// The record of a key.
 pub(super) fn record(sql: &Connection, id: &KeyId) -> rusqlite::Result<Option<Record>> {
-    let query = "SELECT fingerprint, owner_token, lease_until, expires, state, resp_status, resp_headers, resp_body
+    let query = "SELECT fingerprint, owner_token, lease_until, expires, state, resp_status, resp_headers, resp_body,
+        recovery_pt, recovery_saved
         FROM idempotency_keys WHERE tenant = ?1 AND method = ?2 AND route = ?3 AND idem_key = ?4";
     let key = params![id.scope.tenant, id.scope.method, id.scope.route, id.key];
     sql.query_row(query, key, to_record).optional()
 }
 
-fn to_record(row: &Row<'_>) -> rusqlite::Result<Record> {
+fn to_record(row: &rusqlite::Row<'_>) -> rusqlite::Result<Record> {
     let state = match row.get::<_, String>(4)?.as_str() {
         "completed" => State::Completed(Answer {
             status: row.get(5)?,
@@ -64,7 +67,11 @@ fn to_record(row: &Row<'_>) -> rusqlite::Result<Record> {
                 .map_err(|error| rusqlite::Error::FromSqlConversionFailure(6, Type::Text, error.into()))?,
             body: row.get::<_, Vec<u8>>(7)?.into(),
         }),
-        _ => State::Claimed { lease_until: to_time(row.get(2)?) },
+        _ => {
+            let (point, saved): (Option<String>, Option<String>) = (row.get(8)?, row.get(9)?);
+            let recovery = point.zip(saved).map(|(point, saved)| Recovery { point, saved });
+            State::Claimed { lease_until: to_time(row.get(2)?), recovery }
+        }
     };
     Ok(Record {
         fingerprint: Fingerprint(row.get(0)?),
@@ -74,14 +81,15 @@ fn to_record(row: &Row<'_>) -> rusqlite::Result<Record> {
     })
 }
 
-pub(super) fn payment(row: &Row<'_>) -> rusqlite::Result<Payment> {
-    Ok(Payment {
-        id: row.get(0)?,
-        tenant: row.get(1)?,
-        amount: row.get(2)?,
-        currency: row.get(3)?,
-        reference: row.get(4)?,
-        status: APPROVED,
+/// A row of the business, of a known kind.
+pub(super) fn row(kind: Kind, row: &rusqlite::Row<'_>) -> rusqlite::Result<Row> {
+    let body: String = row.get(4)?;
+    Ok(Row {
+        id: RowId { kind, tenant: row.get(0)?, id: row.get(1)? },
+        reference: row.get(2)?,
+        tag: row.get(3)?,
+        body: serde_json::from_str(&body)
+            .map_err(|error| rusqlite::Error::FromSqlConversionFailure(4, Type::Text, error.into()))?,
     })
 }
 
