@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    reference::{Fault, StoreChoice},
+    reference::{Fault, MOST_NODES, StoreChoice},
     spec::RuleId,
     text::Span,
 };
@@ -139,7 +139,10 @@ pub(super) struct ServeArgs {
     /// The address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub(super) listen: SocketAddr,
-    /// Where keys and payments are kept: memory, or sqlite:PATH
+    /// How many nodes serve. With several, the address spreads connections over them, and they take the ports after it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_NODES)))]
+    pub(super) nodes: u16,
+    /// Where keys and payments are kept: memory, sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE
     #[arg(long, value_name = "STORE", default_value = "memory")]
     pub(super) store: StoreChoice,
     /// Break the server in this way; may be given several times

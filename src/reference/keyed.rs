@@ -38,9 +38,18 @@ pub(super) async fn execute(app: &Arc<App>, request: Keyed) -> Reply {
     if app.faults.contains(Fault::CheckThenActRace) {
         return check_then_act(app, request).await;
     }
+    let steady = app.clock.steady().await;
     let claim = app.claim_of(&request);
     match app.store.claim(request.id.clone(), claim, app.terms).await {
-        Ok(Verdict::Granted(record)) => own(app, request, record).await,
+        Ok(Verdict::Granted(record)) => {
+            // An owner keeps its lease until it has come to its end, in whichever way.
+            let (id, store) = (request.id.clone(), Arc::clone(&app.store));
+            let kept = app.leases.keep(record.owner, id, store, request.input.controls.stall);
+            drop(steady);
+            let reply = own(app, request, record).await;
+            drop(kept);
+            reply
+        }
         Ok(verdict) => app.without_running(verdict),
         // Without a claim nothing protects the client from a second effect, so nothing runs.
         Err(error) => Reply::Fresh(store_unavailable(&error)),
@@ -52,8 +61,6 @@ async fn own(app: &Arc<App>, request: Keyed, record: Record) -> Reply {
     let Keyed { id, policy, job, input, .. } = request;
     let Record { owner, state, .. } = record;
     let policy = if app.faults.contains(Fault::TransientFailurePinned) { Policy::StoredFailures } else { policy };
-    // A living owner keeps its lease. It lives until this function ends, in whichever way.
-    let _living = (!input.controls.stall).then(|| app.leases.keep(owner, id.clone(), Arc::clone(&app.store)));
     let dies = input.controls.dies_committed();
     let mut recovery = match state {
         State::Claimed { recovery, .. } => recovery,

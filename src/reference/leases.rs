@@ -13,38 +13,45 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
-/// What each living owner holds, and the store it holds it in.
-type Living = HashMap<OwnerToken, (KeyId, Arc<dyn Store>)>;
+/// What an owner at work holds.
+#[derive(Debug, Clone)]
+struct Held {
+    id: KeyId,
+    store: Arc<dyn Store>,
+    /// A hung owner is at work and does not renew.
+    hung: bool,
+}
 
-/// The living owners of a process.
+/// The owners of a process that are at work.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
-    living: Mutex<Living>,
+    owners: Mutex<HashMap<OwnerToken, Held>>,
 }
 
 impl Leases {
-    fn living(&self) -> MutexGuard<'_, Living> {
-        self.living.lock().unwrap_or_else(PoisonError::into_inner)
+    fn owners(&self) -> MutexGuard<'_, HashMap<OwnerToken, Held>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the lease of an owner for as long as the value returned lives.
-    pub(super) fn keep(self: &Arc<Self>, owner: OwnerToken, id: KeyId, store: Arc<dyn Store>) -> Kept {
-        self.living().insert(owner, (id, store));
+    /// How many owners are at work.
+    pub(super) fn count(&self) -> usize {
+        self.owners().len()
+    }
+
+    /// Keeps the lease of an owner, unless it hangs, for as long as the value returned lives.
+    pub(super) fn keep(self: &Arc<Self>, owner: OwnerToken, id: KeyId, store: Arc<dyn Store>, hung: bool) -> Kept {
+        self.owners().insert(owner, Held { id, store, hung });
         Kept { leases: Arc::clone(self), owner }
     }
 
     /// Renews every lease once, side by side. A store that fails is asked again at the next occasion.
     pub(super) async fn renew(self: &Arc<Self>, clock: &Clock, terms: Terms) {
-        let owners: Vec<_> =
-            self.living().iter().map(|(owner, (id, store))| (*owner, id.clone(), store.clone())).collect();
+        let owners = self.owners().clone();
         let mut renewals = JoinSet::new();
-        for (owner, id, store) in owners {
-            let (leases, now) = (Arc::clone(self), clock.now());
-            renewals.spawn(async move {
-                if let Ok(Err(_lost)) = store.renew(id, owner, now, terms).await {
-                    leases.living().remove(&owner);
-                }
-            });
+        for (owner, Held { id, store, .. }) in owners.into_iter().filter(|(_, held)| !held.hung) {
+            let now = clock.now();
+            // An owner that has lost its key learns it when it commits.
+            renewals.spawn(async move { store.renew(id, owner, now, terms).await });
         }
         while renewals.join_next().await.is_some() {}
     }
@@ -60,7 +67,7 @@ impl Leases {
     }
 }
 
-/// An owner that is alive.
+/// An owner that is at work.
 #[derive(Debug)]
 pub(super) struct Kept {
     leases: Arc<Leases>,
@@ -69,6 +76,6 @@ pub(super) struct Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        self.leases.living().remove(&self.owner);
+        self.leases.owners().remove(&self.owner);
     }
 }

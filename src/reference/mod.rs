@@ -8,7 +8,7 @@
 //! |---|---|
 //! | [`core`] | the protocol without IO: claim, renew, advance, complete, release, expire |
 //! | `key`, `fingerprint` | what a request says: its key, and what it asks for |
-//! | [`store`] | where records and rows live: memory or SQLite, one trait |
+//! | [`store`] | where records and rows live: memory, SQLite or PostgreSQL, one trait |
 //! | `policy` | which results of a handler are kept for replay |
 //! | `keyed`, `keyless` | one request from claim to answer; one request without a key |
 //! | `leases` | renewing the leases of owners that are alive |
@@ -62,8 +62,8 @@ mod work;
 
 pub use fault::{Fault, FaultClass, FaultSet, UnknownFault};
 pub use policy::Policy;
-pub use server::{Config, Server, StartError, start};
-pub use store::{StoreChoice, UnknownStore};
+pub use server::{Config, MOST_NODES, Server, StartError, start};
+pub use store::{OpenError, StoreChoice, UnknownStore};
 
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
-//! Starting and stopping a server.
+//! Starting and stopping a server: one node, or several over one store behind a common port.
 
 mod connections;
+mod front;
 mod load;
 
 use super::app::App;
@@ -19,16 +20,25 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
+use tokio::time::timeout;
+
+use connections::LAST_CALL;
 
 pub(super) use connections::Died;
 pub(super) use load::Load;
 
+/// The most nodes of one server.
+pub const MOST_NODES: u16 = 16;
+
 /// How a server is set up.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where to listen. Port 0 takes a free one.
+    /// Where to listen. Port 0 takes a free one. With several nodes this is the port that sends each connection to the
+    /// next node; the nodes themselves take the ports that follow, or free ones.
     pub listen: SocketAddr,
+    /// How many nodes there are, 1 to [`MOST_NODES`], all in this process.
+    pub nodes: u16,
     /// Where records and payments live.
     pub store: StoreChoice,
     /// What is wrong on purpose.
@@ -44,6 +54,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            nodes: 1,
             store: StoreChoice::Memory,
             faults: FaultSet::new(),
             lease: Duration::from_secs(30),
@@ -72,51 +83,115 @@ pub enum StartError {
     /// The store was opened and then could not be used.
     #[error("the store was opened and then failed: {0}")]
     Prepare(String),
+    /// There are no nodes or too many of them, or their ports would lie beyond the last port.
+    #[error("{0} nodes at {1} cannot be; choose 1 to {MOST_NODES} nodes and a port that leaves room for theirs")]
+    Nodes(u16, SocketAddr),
     /// Lease or retention is shorter than a millisecond.
     #[error("{0} must be at least 1 ms")]
     TooShort(&'static str),
-    /// Opening the store came to no end.
-    #[error("opening the store was interrupted: {0}")]
-    Interrupted(String),
 }
 
 /// A running server. Dropping it stops it without waiting.
 #[derive(Debug)]
 pub struct Server {
     addr: SocketAddr,
+    nodes: Vec<SocketAddr>,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
     #[cfg(test)]
     pub(super) app: Arc<App>,
 }
 
-/// Opens the store, takes the port and begins to serve.
+/// Opens the store, takes the ports and begins to serve.
 ///
 /// # Errors
 /// [`StartError`], which names what is in the way and what to do about it.
 pub async fn start(config: Config) -> Result<Server, StartError> {
     let terms = terms(&config)?;
-    let Config { listen, store, faults, .. } = config;
-    let opened = tokio::task::spawn_blocking(move || store.open());
-    let store = opened.await.map_err(|error| StartError::Interrupted(error.to_string()))??;
-    let listener = TcpListener::bind(listen).await.map_err(|source| match source.kind() {
-        io::ErrorKind::AddrInUse => StartError::PortTaken(listen),
-        _ => StartError::Listen { addr: listen, source },
-    })?;
-    let addr = listener.local_addr().map_err(|source| StartError::Listen { addr: listen, source })?;
-    prepare(&store).await?;
+    let Config { listen, nodes, store, faults, .. } = config;
+    let (front, listeners) = bind(listen, nodes).await?;
+    let shared = store.open().await?;
+    prepare(&shared).await?;
     let (clock, fail_counts) = (Arc::new(Clock::start()), Arc::new(FailCounts::default()));
-    let (leases, outbox, load) = (Arc::new(Leases::default()), Arc::new(Outbox::default()), Load::default());
-    let app = Arc::new(App { store, clock, faults, terms, fail_counts, leases, outbox, load });
+    let (leases, outbox) = (Arc::new(Leases::default()), Arc::new(Outbox::default()));
+    let mut apps = Vec::new();
+    for n in 0..listeners.len() {
+        // Nodes share what is in memory. A file or a database is opened by each of them, as by processes of their own.
+        let shared = Arc::clone(&shared);
+        let store = if n == 0 || store == StoreChoice::Memory { shared } else { store.open().await? };
+        let (clock, fail_counts) = (Arc::clone(&clock), Arc::clone(&fail_counts));
+        let (leases, outbox, load) = (Arc::clone(&leases), Arc::clone(&outbox), Load::default());
+        apps.push(Arc::new(App { store, clock, faults, terms, fail_counts, leases, outbox, load }));
+    }
+    let place =
+        |listener: &TcpListener| listener.local_addr().map_err(|source| StartError::Listen { addr: listen, source });
+    let nodes = listeners.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+    let addr = front.as_ref().or(listeners.first()).map_or(Ok(listen), place)?;
     let (stop, stopped) = watch::channel(false);
-    let serving = tokio::spawn(connections::serve(listener, Arc::clone(&app), http::router(Arc::clone(&app)), stopped));
+    #[cfg(test)]
+    let app = Arc::clone(&apps[0]);
+    let serving = tokio::spawn(serve(front, nodes.clone(), listeners, apps, stopped));
     Ok(Server {
         addr,
+        nodes,
         stop,
         serving,
         #[cfg(test)]
         app,
     })
+}
+
+/// Takes the ports: one for each node, and one in front of them when there are several.
+async fn bind(listen: SocketAddr, nodes: u16) -> Result<(Option<TcpListener>, Vec<TcpListener>), StartError> {
+    let beyond = listen.port() != 0 && listen.port().checked_add(nodes).is_none();
+    if nodes == 0 || nodes > MOST_NODES || (nodes > 1 && beyond) {
+        return Err(StartError::Nodes(nodes, listen));
+    }
+    let listener = async |addr: SocketAddr| {
+        TcpListener::bind(addr).await.map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => StartError::PortTaken(addr),
+            _ => StartError::Listen { addr, source },
+        })
+    };
+    let first = listener(listen).await?;
+    if nodes == 1 {
+        return Ok((None, vec![first]));
+    }
+    let mut listeners = Vec::new();
+    for n in 1..=nodes {
+        let port = if listen.port() == 0 { 0 } else { listen.port() + n };
+        listeners.push(listener((listen.ip(), port).into()).await?);
+    }
+    Ok((Some(first), listeners))
+}
+
+/// Serves with all nodes until all of them have wound down.
+async fn serve(
+    front: Option<TcpListener>,
+    places: Vec<SocketAddr>,
+    listeners: Vec<TcpListener>,
+    apps: Vec<Arc<App>>,
+    stop: watch::Receiver<bool>,
+) {
+    // What is dropped at the end is stopped at the end: leases are kept while the nodes wind down.
+    let mut housekeeping = JoinSet::new();
+    if let Some(app) = apps.first() {
+        housekeeping.spawn(connections::sweep(Arc::clone(app)));
+        housekeeping.spawn(Arc::clone(&app.leases).keep_renewing(Arc::clone(&app.clock), app.terms));
+        housekeeping.spawn(Arc::clone(&app.outbox).relay(Arc::clone(&app.store)));
+    }
+    let mut in_front = JoinSet::new();
+    if let Some(front) = front {
+        in_front.spawn(front::serve(front, places, stop.clone()));
+    }
+    let mut nodes = JoinSet::new();
+    for (listener, app) in listeners.into_iter().zip(apps) {
+        let router = http::router(Arc::clone(&app));
+        nodes.spawn(connections::serve(listener, app, router, stop.clone()));
+    }
+    while nodes.join_next().await.is_some() {}
+    // The last answers are on their way through the front.
+    let _ = timeout(LAST_CALL, in_front.join_next()).await;
 }
 
 /// Puts into the store what every tenant has from the start.
@@ -147,10 +222,16 @@ fn terms(config: &Config) -> Result<Terms, StartError> {
 }
 
 impl Server {
-    /// Where the server listens.
+    /// Where the server listens: its only node, or the port in front of its nodes.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.addr
+    }
+
+    /// Where each node listens.
+    #[must_use]
+    pub fn nodes(&self) -> &[SocketAddr] {
+        &self.nodes
     }
 
     /// Stops accepting, lets work in flight finish for up to 5 s, interrupts the rest (its keys are released), and ends.

@@ -31,6 +31,7 @@
 
 pub(crate) mod http;
 pub(crate) mod peer;
+pub(crate) mod postgres;
 mod process;
 pub(crate) mod toxiproxy;
 

@@ -20,6 +20,9 @@ impl Time {
 pub struct OwnerToken(pub u128);
 
 impl OwnerToken {
+    /// The token of a claim that was given back: nobody owns it, so nobody can renew, advance or complete it.
+    pub const NOBODY: Self = Self(0);
+
     /// A token that nobody else has.
     #[must_use]
     pub fn fresh() -> Self {

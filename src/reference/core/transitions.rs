@@ -122,13 +122,15 @@ pub fn complete(
 /// Gives a key back after an execution that came to no result.
 ///
 /// Without a recovery point nothing has happened, and the record is to be removed: `None`. With one, earlier phases have
-/// committed. Then the record stays and only its lease ends, so that the next request goes on from there at once.
+/// committed. Then the record stays without an owner and with its lease ended, so that the next request goes on from
+/// there at once, and a renewal of the old owner that is still on its way finds nothing to renew.
 ///
 /// # Errors
 /// [`LostLease`] when the caller does not own a claim: leave the record alone.
 pub fn release(current: Option<&Record>, owner: OwnerToken, now: Time) -> Result<Option<Record>, LostLease> {
     let (record, lease_until, recovery) = owned(current, owner)?;
     let given_back = |recovery: &Recovery| Record {
+        owner: OwnerToken::NOBODY,
         state: State::Claimed { lease_until: lease_until.min(now), recovery: Some(recovery.clone()) },
         ..*record
     };
@@ -285,6 +287,8 @@ mod tests {
         let started = advance(Some(&first), OwnerToken(1), point("started"), T0, &TERMS).unwrap();
         let back = release(Some(&started), OwnerToken(1), T0).unwrap().unwrap();
         assert_eq!(back.state, State::Claimed { lease_until: T0, recovery: Some(point("started")) });
+        assert_eq!(renew(Some(&back), OwnerToken(1), T0, &TERMS), Err(LostLease));
+        assert_eq!(complete(Some(&back), OwnerToken(1), answer("late"), T0, &TERMS), Err(LostLease));
         assert_eq!(claim(Some(&back), &request(2, 2, T0), &TERMS), Verdict::Mismatch);
         assert_eq!(granted(Some(&back), &request(1, 2, T0)).owner, OwnerToken(2));
     }

@@ -196,7 +196,7 @@ async fn advance_clock(State(app): State<Arc<App>>, request: Request) -> Respons
     };
     match seconds.filter(|seconds| (0.0..=LONGEST_STEP).contains(seconds)) {
         Some(seconds) => {
-            let now = app.clock.advance(Duration::from_secs_f64(seconds));
+            let now = app.clock.advance(Duration::from_secs_f64(seconds)).await;
             // In the time that has passed by the clock, living owners would have renewed their leases.
             app.leases.renew(&app.clock, app.terms).await;
             json(&value!({ "now_ms": now.0 }))
@@ -209,7 +209,7 @@ async fn advance_clock(State(app): State<Arc<App>>, request: Request) -> Respons
 }
 
 async fn health(State(app): State<Arc<App>>) -> Response {
-    json(&value!({ "status": "ok", "in_flight": app.load.in_flight() }))
+    json(&value!({ "status": "ok", "in_flight": app.load.in_flight(), "owners": app.leases.count() }))
 }
 
 async fn docs() -> Response {

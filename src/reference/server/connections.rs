@@ -17,7 +17,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 /// Work in flight gets this long to finish when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 /// Interrupted work and answers on their way get this long after that.
-const LAST_CALL: Duration = Duration::from_secs(1);
+pub(super) const LAST_CALL: Duration = Duration::from_secs(1);
 /// The most connections held at once. More wait in the queue of the system.
 const MOST_CONNECTIONS: usize = 1024;
 /// How often expired records are removed.
@@ -33,10 +33,6 @@ pub(in crate::reference) struct Died;
 /// Serves until told to stop (or until nobody is left to tell), then winds down.
 pub(super) async fn serve(listener: TcpListener, app: Arc<App>, router: Router, mut stop: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
-    let mut housekeeping = JoinSet::new();
-    housekeeping.spawn(sweep(Arc::clone(&app)));
-    housekeeping.spawn(Arc::clone(&app.leases).keep_renewing(Arc::clone(&app.clock), app.terms));
-    housekeeping.spawn(Arc::clone(&app.outbox).relay(Arc::clone(&app.store)));
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     loop {
         tokio::select! {
@@ -62,7 +58,7 @@ pub(super) async fn serve(listener: TcpListener, app: Arc<App>, router: Router, 
 }
 
 /// Waits until the server is told to stop, or until nobody is left to tell it.
-async fn told_to(stop: &mut watch::Receiver<bool>) {
+pub(super) async fn told_to(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
@@ -106,7 +102,8 @@ async fn connection(stream: TcpStream, router: Router, mut stop: watch::Receiver
     let _ = connection.await;
 }
 
-async fn sweep(app: Arc<App>) {
+/// Removes expired records for ever.
+pub(super) async fn sweep(app: Arc<App>) {
     let mut ticks = interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

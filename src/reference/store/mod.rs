@@ -4,6 +4,7 @@
 //! together with its effects. Everything else about it is its own affair.
 
 mod memory;
+mod postgres;
 mod resource;
 mod sqlite;
 #[cfg(test)]
@@ -18,9 +19,11 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 pub(super) use memory::Memory;
+pub(super) use postgres::Postgres;
+pub use postgres::PostgresError;
 pub(super) use resource::{Conflict, Effect, Kind, Row, RowId};
-pub use sqlite::OpenError;
 pub(super) use sqlite::Sqlite;
+pub use sqlite::SqliteError;
 
 /// Whose keys and for which operation: keys of two scopes never meet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -112,12 +115,39 @@ pub enum StoreChoice {
     Memory,
     /// An SQLite file, created when it is not there. Several servers may share it.
     Sqlite(PathBuf),
+    /// A PostgreSQL database. Several servers may share it.
+    Postgres(PostgresUrl),
+}
+
+/// The URL of a PostgreSQL database, which may hold a password and is shown without it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresUrl(String);
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PostgresUrl({self})")
+    }
+}
+
+impl fmt::Display for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        postgres::show(&self.0, f)
+    }
 }
 
 /// Text that names no store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("\"{0}\" names no store; expected \"memory\" or \"sqlite:PATH\", such as sqlite:./payments.db")]
-pub struct UnknownStore(String);
+pub enum UnknownStore {
+    /// It is of no known kind. The text is not repeated, because it may hold a password.
+    #[error(
+        "this names no store; expected \"memory\", \"sqlite:PATH\" such as sqlite:./payments.db, or \
+         \"postgres://USER@HOST/DATABASE\""
+    )]
+    Kind,
+    /// It is a PostgreSQL URL that cannot be read.
+    #[error("this is no URL of a PostgreSQL database: {0}; expected postgres://USER:PASSWORD@HOST:PORT/DATABASE")]
+    Postgres(String),
+}
 
 impl FromStr for StoreChoice {
     type Err = UnknownStore;
@@ -127,7 +157,11 @@ impl FromStr for StoreChoice {
             None if given == "memory" => Ok(Self::Memory),
             // A private in-memory database would lose its content with the connection.
             Some(("sqlite", path)) if !path.is_empty() && path != ":memory:" => Ok(Self::Sqlite(path.into())),
-            _ => Err(UnknownStore(given.chars().take(200).collect())),
+            Some(("postgres" | "postgresql", _)) => match postgres::parse(given) {
+                Ok(_) => Ok(Self::Postgres(PostgresUrl(given.to_owned()))),
+                Err(why) => Err(UnknownStore::Postgres(why)),
+            },
+            _ => Err(UnknownStore::Kind),
         }
     }
 }
@@ -137,16 +171,36 @@ impl fmt::Display for StoreChoice {
         match self {
             Self::Memory => f.write_str("memory"),
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            Self::Postgres(url) => write!(f, "{url}"),
         }
     }
 }
 
+/// A store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The SQLite file cannot.
+    #[error(transparent)]
+    Sqlite(#[from] SqliteError),
+    /// The PostgreSQL database cannot.
+    #[error(transparent)]
+    Postgres(#[from] PostgresError),
+    /// Opening it came to no end.
+    #[error("opening the store was interrupted: {0}")]
+    Interrupted(String),
+}
+
 impl StoreChoice {
-    /// Opens the store. May wait for a locked file; call it where blocking is fine.
-    pub(super) fn open(&self) -> Result<Arc<dyn Store>, OpenError> {
+    /// Opens the store. May wait a moment for a locked file or a slow server.
+    pub(super) async fn open(&self) -> Result<Arc<dyn Store>, OpenError> {
         Ok(match self {
             Self::Memory => Arc::new(Memory::default()),
-            Self::Sqlite(path) => Arc::new(Sqlite::open(path)?),
+            Self::Sqlite(path) => {
+                let path = path.clone();
+                let opened = tokio::task::spawn_blocking(move || Sqlite::open(&path)).await;
+                Arc::new(opened.map_err(|error| OpenError::Interrupted(error.to_string()))??)
+            }
+            Self::Postgres(url) => Arc::new(Postgres::open(&url.0).await?),
         })
     }
 }

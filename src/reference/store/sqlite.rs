@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-pub use open::OpenError;
+pub use open::SqliteError;
 
 const INSERT_CLAIM: &str = "INSERT INTO idempotency_keys
     (tenant, method, route, idem_key, fingerprint, owner_token, lease_until, expires, recovery_pt, recovery_saved, state)
@@ -44,7 +44,7 @@ const REMOVE_CLAIM: &str = "DELETE FROM idempotency_keys
     WHERE tenant = ?1 AND method = ?2 AND route = ?3 AND idem_key = ?4 AND owner_token = ?5 AND state = 'claimed'
     AND recovery_pt IS NULL";
 
-const END_LEASE: &str = "UPDATE idempotency_keys SET lease_until = min(lease_until, ?6)
+const END_LEASE: &str = "UPDATE idempotency_keys SET lease_until = min(lease_until, ?6), owner_token = ?7
     WHERE tenant = ?1 AND method = ?2 AND route = ?3 AND idem_key = ?4 AND owner_token = ?5 AND state = 'claimed'
     AND recovery_pt IS NOT NULL";
 
@@ -74,7 +74,7 @@ pub(in crate::reference) struct Sqlite {
 
 impl Sqlite {
     /// Opens or creates the file and its tables. Waits a moment for a lock, so call it where blocking is fine.
-    pub(in crate::reference) fn open(path: &Path) -> Result<Self, OpenError> {
+    pub(in crate::reference) fn open(path: &Path) -> Result<Self, SqliteError> {
         Ok(Self { connection: Arc::new(Mutex::new(open::open(path)?)) })
     }
 
@@ -171,9 +171,9 @@ impl Store for Sqlite {
     fn release(&self, id: KeyId, owner: OwnerToken, now: Time) -> Pending<'_, ()> {
         self.transact(move |sql| {
             let KeyId { scope, key } = id;
-            let (owner, now) = (rows::owner(owner), rows::time(now));
+            let (owner, now, nobody) = (rows::owner(owner), rows::time(now), rows::owner(OwnerToken::NOBODY));
             sql.execute(REMOVE_CLAIM, params![scope.tenant, scope.method, scope.route, key, owner])?;
-            sql.execute(END_LEASE, params![scope.tenant, scope.method, scope.route, key, owner, now])?;
+            sql.execute(END_LEASE, params![scope.tenant, scope.method, scope.route, key, owner, now, nobody])?;
             Ok(Outcome::Commit(()))
         })
     }

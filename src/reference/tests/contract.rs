@@ -206,7 +206,7 @@ async fn the_other_routes_answer() {
     let subject = Subject::start(false, &[]).await;
     let client = subject.client;
     let get = async |path: &str| client.send("GET", path, &[], b"").await.unwrap();
-    assert_eq!(get("/health").await.body, br#"{"status":"ok","in_flight":0}"#);
+    assert_eq!(get("/health").await.body, br#"{"status":"ok","in_flight":0,"owners":0}"#);
     assert!(String::from_utf8(get("/docs/idempotency").await.body).unwrap().contains("Idempotency-Key"));
     assert_eq!(get("/payments").await.refusal(), (400, "bad-request".into()));
     assert_eq!(get("/payments?reference=%C3%BC%22").await.body, br#"{"items":[]}"#);

@@ -43,7 +43,7 @@ CREATE INDEX IF NOT EXISTS resources_reference ON resources (kind, tenant, refer
 
 /// An SQLite file cannot be used as a store.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum SqliteError {
     /// Another process holds a lock that does not go away.
     #[error("the database {} is locked by another process; stop that process or choose another file", .0.display())]
     Locked(PathBuf),
@@ -69,7 +69,7 @@ pub enum OpenError {
     },
 }
 
-impl OpenError {
+impl SqliteError {
     fn new(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match source.sqlite_error_code() {
@@ -83,27 +83,27 @@ impl OpenError {
 
 /// Opens the file and makes it ready. While it is locked, tries again for a moment: switching to the write-ahead log
 /// answers "busy" at once, also when two servers start on one new file together.
-pub(super) fn open(path: &Path) -> Result<Connection, OpenError> {
+pub(super) fn open(path: &Path) -> Result<Connection, SqliteError> {
     let begun = Instant::now();
     loop {
         match prepared(path) {
-            Err(OpenError::Locked(_)) if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+            Err(SqliteError::Locked(_)) if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
             result => return result,
         }
     }
 }
 
-fn prepared(path: &Path) -> Result<Connection, OpenError> {
-    let failed = |error| OpenError::new(path, error);
+fn prepared(path: &Path) -> Result<Connection, SqliteError> {
+    let failed = |error| SqliteError::new(path, error);
     let mut connection = Connection::open(path).map_err(failed)?;
     connection.busy_timeout(PAUSE).map_err(failed)?;
     match whose(&connection).map_err(failed)? {
         Whose::Ours | Whose::New => {}
-        Whose::OtherVersion => return Err(OpenError::OtherVersion(path.to_owned())),
-        Whose::Foreign => return Err(OpenError::Foreign(path.to_owned())),
+        Whose::OtherVersion => return Err(SqliteError::OtherVersion(path.to_owned())),
+        Whose::Foreign => return Err(SqliteError::Foreign(path.to_owned())),
     }
     if connection.is_readonly("main").map_err(failed)? {
-        return Err(OpenError::ReadOnly(path.to_owned()));
+        return Err(SqliteError::ReadOnly(path.to_owned()));
     }
     prepare(&mut connection).map_err(failed)?;
     connection.busy_timeout(BUSY).map_err(failed)?;
@@ -144,7 +144,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
-    fn error(path: &Path) -> OpenError {
+    fn error(path: &Path) -> SqliteError {
         open(path).expect_err("the file should be refused")
     }
 
@@ -164,7 +164,7 @@ mod tests {
         let path = folder.path().join("locked.db");
         let holder = Connection::open(&path).unwrap();
         holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
-        assert!(matches!(error(&path), OpenError::Locked(_)));
+        assert!(matches!(error(&path), SqliteError::Locked(_)));
         holder.execute_batch("COMMIT").unwrap();
         open(&path).unwrap();
     }
@@ -174,21 +174,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let garbage = folder.path().join("garbage.db");
         std::fs::write(&garbage, "this is not a database ".repeat(100)).unwrap();
-        assert!(matches!(error(&garbage), OpenError::Corrupt(_)));
+        assert!(matches!(error(&garbage), SqliteError::Corrupt(_)));
         let foreign = folder.path().join("foreign.db");
         Connection::open(&foreign).unwrap().execute_batch("CREATE TABLE payments (mine)").unwrap();
         let before = std::fs::read(&foreign).unwrap();
-        assert!(matches!(error(&foreign), OpenError::Foreign(_)));
+        assert!(matches!(error(&foreign), SqliteError::Foreign(_)));
         assert_eq!(std::fs::read(&foreign).unwrap(), before);
-        assert!(matches!(error(&folder.path().join("no/such/folder.db")), OpenError::Open { .. }));
-        assert!(matches!(error(folder.path()), OpenError::Open { .. }));
+        assert!(matches!(error(&folder.path().join("no/such/folder.db")), SqliteError::Open { .. }));
+        assert!(matches!(error(folder.path()), SqliteError::Open { .. }));
     }
 
     #[test]
     fn a_read_only_database_is_named() {
         let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_READONLY);
         let source = rusqlite::Error::SqliteFailure(code, None);
-        let error = OpenError::new(Path::new("x.db"), source);
+        let error = SqliteError::new(Path::new("x.db"), source);
         assert_eq!(
             error.to_string(),
             "the database x.db is read-only; make the file and its folder writable or choose another path"
