@@ -99,7 +99,7 @@ async fn own(app: &Arc<App>, request: Keyed, record: Record) -> Reply {
 /// run; phases that have committed stay, and the next request goes on after them.
 async fn give_back(app: &Arc<App>, id: KeyId, owner: OwnerToken, answer: Answer) -> Reply {
     // A claim that cannot be given back ends with its lease.
-    let _ = app.store.release(id, owner, app.clock.now()).await;
+    let _ = app.store.release(id, owner).await;
     Reply::Fresh(answer)
 }
 

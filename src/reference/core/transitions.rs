@@ -122,16 +122,16 @@ pub fn complete(
 /// Gives a key back after an execution that came to no result.
 ///
 /// Without a recovery point nothing has happened, and the record is to be removed: `None`. With one, earlier phases have
-/// committed. Then the record stays without an owner and with its lease ended, so that the next request goes on from
-/// there at once, and a renewal of the old owner that is still on its way finds nothing to renew.
+/// committed. Then the record stays, without an owner and without a lease, so that the next request goes on from there
+/// at once, whatever its clock says, and a renewal of the old owner that is still on its way finds nothing to renew.
 ///
 /// # Errors
 /// [`LostLease`] when the caller does not own a claim: leave the record alone.
-pub fn release(current: Option<&Record>, owner: OwnerToken, now: Time) -> Result<Option<Record>, LostLease> {
-    let (record, lease_until, recovery) = owned(current, owner)?;
+pub fn release(current: Option<&Record>, owner: OwnerToken) -> Result<Option<Record>, LostLease> {
+    let (record, _, recovery) = owned(current, owner)?;
     let given_back = |recovery: &Recovery| Record {
         owner: OwnerToken::NOBODY,
-        state: State::Claimed { lease_until: lease_until.min(now), recovery: Some(recovery.clone()) },
+        state: State::Claimed { lease_until: Time(0), recovery: Some(recovery.clone()) },
         ..*record
     };
     Ok(recovery.map(given_back))
@@ -193,11 +193,11 @@ mod tests {
         let first = granted(None, &request(1, 1, T0));
         let second = granted(Some(&first), &request(1, 2, Time(T0.0 + 30_000)));
         assert_eq!(complete(Some(&second), OwnerToken(1), answer("old"), T0, &TERMS), Err(LostLease));
-        assert_eq!(release(Some(&second), OwnerToken(1), T0), Err(LostLease));
+        assert_eq!(release(Some(&second), OwnerToken(1)), Err(LostLease));
         let done = complete(Some(&second), OwnerToken(2), answer("new"), T0, &TERMS).unwrap();
         assert_eq!(complete(Some(&done), OwnerToken(1), answer("old"), T0, &TERMS), Err(LostLease));
         assert_eq!(complete(Some(&done), OwnerToken(2), answer("again"), T0, &TERMS), Err(LostLease));
-        assert_eq!(release(Some(&done), OwnerToken(2), T0), Err(LostLease));
+        assert_eq!(release(Some(&done), OwnerToken(2)), Err(LostLease));
         assert_eq!(complete(None, OwnerToken(2), answer("gone"), T0, &TERMS), Err(LostLease));
     }
 
@@ -283,10 +283,10 @@ mod tests {
     #[test]
     fn a_key_is_given_back_with_what_has_been_reached() {
         let first = granted(None, &request(1, 1, T0));
-        assert_eq!(release(Some(&first), OwnerToken(1), T0), Ok(None));
+        assert_eq!(release(Some(&first), OwnerToken(1)), Ok(None));
         let started = advance(Some(&first), OwnerToken(1), point("started"), T0, &TERMS).unwrap();
-        let back = release(Some(&started), OwnerToken(1), T0).unwrap().unwrap();
-        assert_eq!(back.state, State::Claimed { lease_until: T0, recovery: Some(point("started")) });
+        let back = release(Some(&started), OwnerToken(1)).unwrap().unwrap();
+        assert_eq!(back.state, State::Claimed { lease_until: Time(0), recovery: Some(point("started")) });
         assert_eq!(renew(Some(&back), OwnerToken(1), T0, &TERMS), Err(LostLease));
         assert_eq!(complete(Some(&back), OwnerToken(1), answer("late"), T0, &TERMS), Err(LostLease));
         assert_eq!(claim(Some(&back), &request(2, 2, T0), &TERMS), Verdict::Mismatch);

@@ -64,9 +64,9 @@ impl Store for Memory {
         }))
     }
 
-    fn release(&self, id: KeyId, owner: OwnerToken, now: Time) -> Pending<'_, ()> {
+    fn release(&self, id: KeyId, owner: OwnerToken) -> Pending<'_, ()> {
         let mut tables = self.tables();
-        match core::release(tables.records.get(&id), owner, now) {
+        match core::release(tables.records.get(&id), owner) {
             Ok(None) => drop(tables.records.remove(&id)),
             Ok(Some(record)) => drop(tables.records.insert(id, record)),
             Err(LostLease) => {}

@@ -90,7 +90,7 @@ pub(super) trait Store: fmt::Debug + Send + Sync + 'static {
 
     /// Gives a key back: removes the claim, or ends its lease when a phase has committed. Does nothing when the key is
     /// not (or no longer) claimed by this owner.
-    fn release(&self, id: KeyId, owner: OwnerToken, now: Time) -> Pending<'_, ()>;
+    fn release(&self, id: KeyId, owner: OwnerToken) -> Pending<'_, ()>;
 
     /// The record of a key as it is right now. What it says may be out of date the moment it is read.
     fn look(&self, id: KeyId) -> Pending<'_, Option<Record>>;

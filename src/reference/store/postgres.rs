@@ -53,7 +53,7 @@ const REMOVE_CLAIM: &str = "DELETE FROM idempotency_keys
     WHERE tenant = $1 AND method = $2 AND route = $3 AND idem_key = $4 AND owner_token = $5 AND state = 'claimed'
     AND recovery_pt IS NULL";
 
-const END_LEASE: &str = "UPDATE idempotency_keys SET lease_until = least(lease_until, $6), owner_token = $7
+const END_LEASE: &str = "UPDATE idempotency_keys SET lease_until = 0, owner_token = $6
     WHERE tenant = $1 AND method = $2 AND route = $3 AND idem_key = $4 AND owner_token = $5 AND state = 'claimed'
     AND recovery_pt IS NOT NULL";
 
@@ -123,13 +123,13 @@ impl Store for Postgres {
         })
     }
 
-    fn release(&self, id: KeyId, owner: OwnerToken, now: Time) -> Pending<'_, ()> {
+    fn release(&self, id: KeyId, owner: OwnerToken) -> Pending<'_, ()> {
         self.pool.run(move |sql| {
             Box::pin(async move {
                 let KeyId { scope, key } = &id;
-                let (owner, now, nobody) = (rows::owner(owner), rows::time(now), rows::owner(OwnerToken::NOBODY));
-                let columns: [&(dyn ToSql + Sync); 7] =
-                    [&scope.tenant, &scope.method, &scope.route, key, &owner, &now, &nobody];
+                let (owner, nobody) = (rows::owner(owner), rows::owner(OwnerToken::NOBODY));
+                let columns: [&(dyn ToSql + Sync); 6] =
+                    [&scope.tenant, &scope.method, &scope.route, key, &owner, &nobody];
                 // Each statement is right alone: the first does nothing after a phase, the second nothing before one.
                 sql.execute(REMOVE_CLAIM, &columns[..5]).await?;
                 sql.execute(END_LEASE, &columns).await?;

@@ -44,7 +44,7 @@ const REMOVE_CLAIM: &str = "DELETE FROM idempotency_keys
     WHERE tenant = ?1 AND method = ?2 AND route = ?3 AND idem_key = ?4 AND owner_token = ?5 AND state = 'claimed'
     AND recovery_pt IS NULL";
 
-const END_LEASE: &str = "UPDATE idempotency_keys SET lease_until = min(lease_until, ?6), owner_token = ?7
+const END_LEASE: &str = "UPDATE idempotency_keys SET lease_until = 0, owner_token = ?6
     WHERE tenant = ?1 AND method = ?2 AND route = ?3 AND idem_key = ?4 AND owner_token = ?5 AND state = 'claimed'
     AND recovery_pt IS NOT NULL";
 
@@ -168,12 +168,12 @@ impl Store for Sqlite {
         })
     }
 
-    fn release(&self, id: KeyId, owner: OwnerToken, now: Time) -> Pending<'_, ()> {
+    fn release(&self, id: KeyId, owner: OwnerToken) -> Pending<'_, ()> {
         self.transact(move |sql| {
             let KeyId { scope, key } = id;
-            let (owner, now, nobody) = (rows::owner(owner), rows::time(now), rows::owner(OwnerToken::NOBODY));
+            let (owner, nobody) = (rows::owner(owner), rows::owner(OwnerToken::NOBODY));
             sql.execute(REMOVE_CLAIM, params![scope.tenant, scope.method, scope.route, key, owner])?;
-            sql.execute(END_LEASE, params![scope.tenant, scope.method, scope.route, key, owner, now, nobody])?;
+            sql.execute(END_LEASE, params![scope.tenant, scope.method, scope.route, key, owner, nobody])?;
             Ok(Outcome::Commit(()))
         })
     }

@@ -126,10 +126,10 @@ async fn completion_and_effects_commit_together_or_not_at_all() {
         assert_eq!((lost, effects(store).await), (Err(LostLease.into()), vec![]));
         let lost = store.commit_phase(id("a", "k"), point(1, "p", vec![Effect::Insert(payment(1))], T0), TERMS).await;
         assert_eq!((lost.unwrap(), effects(store).await), (Err(LostLease.into()), vec![]));
-        store.release(id("a", "k"), OwnerToken(1), late).await.unwrap();
+        store.release(id("a", "k"), OwnerToken(1)).await.unwrap();
         assert_eq!(store.commit_phase(id("a", "k"), completion(2, late), TERMS).await.unwrap(), Ok(()));
         assert_eq!(effects(store).await, [payment(2)]);
-        store.release(id("a", "k"), OwnerToken(2), late).await.unwrap();
+        store.release(id("a", "k"), OwnerToken(2)).await.unwrap();
         let again = store.claim(id("a", "k"), request(1, 3, late), TERMS).await.unwrap();
         assert_eq!(again, Verdict::Replay(answer_of(&completion(2, late))));
         assert_eq!(store.find(RowId { tenant: "b".into(), ..payment(2).id }).await.unwrap(), None);
@@ -161,7 +161,7 @@ async fn whoever_takes_over_goes_on_after_the_last_phase() {
         assert_eq!((recovery.point.as_str(), recovery.saved.as_str()), ("started", "{\"of\":\"started\"}"));
         assert_eq!(store.renew(k.clone(), OwnerToken(1), T0, TERMS).await.unwrap(), Err(LostLease));
         // Given back after a phase: the next one goes on at once, and another payload is still a mismatch.
-        store.release(k.clone(), OwnerToken(3), Time(T0.0 + 51)).await.unwrap();
+        store.release(k.clone(), OwnerToken(3)).await.unwrap();
         assert_eq!(store.renew(k.clone(), OwnerToken(3), Time(T0.0 + 51), TERMS).await.unwrap(), Err(LostLease));
         let other = store.claim(k.clone(), request(2, 4, Time(T0.0 + 51)), TERMS).await.unwrap();
         assert_eq!(other, Verdict::Mismatch);
@@ -285,7 +285,7 @@ async fn seen(store: &Arc<dyn Store>, uses: &[Use], run: u32) -> Vec<String> {
                 log.push(format!("{renewed:?}"));
             }
             Use::Release { tenant, owner } => {
-                store.release(id_of(tenant), OwnerToken(owner.into()), now).await.unwrap();
+                store.release(id_of(tenant), OwnerToken(owner.into())).await.unwrap();
             }
             Use::Clock { by } => now = Time(now.0 + by),
             Use::Sweep => {
