@@ -1,6 +1,6 @@
 //! `idemproof run`: the main job.
 
-use std::{io::IsTerminal, sync::Arc};
+use std::{collections::BTreeMap, io::IsTerminal, sync::Arc};
 
 use super::{
     Exit,
@@ -12,6 +12,7 @@ use crate::{
     report::{Options, Reports, Terminal, Verbosity},
     run::{RunOptions, Runner, Selection, Stage, StageOptions, TargetSource, plan, select},
     schedule::{Allowed, Planned},
+    suite::{Suite, builtin_files},
 };
 
 /// The part of the arguments that chooses cases.
@@ -46,7 +47,7 @@ pub(super) async fn run(args: RunArgs) -> Exit {
         print!("{}", dry_run::render(&planned, &stage.target, &stage.run));
         Exit::Fine
     } else {
-        perform(&args, &stage, planned).await
+        perform(&args, &stage, &suites, planned).await
     };
     for warning in stage.tear_down().await {
         eprintln!("warning: {warning}");
@@ -54,7 +55,7 @@ pub(super) async fn run(args: RunArgs) -> Exit {
     exit
 }
 
-async fn perform(args: &RunArgs, stage: &Stage, planned: Vec<Planned>) -> Exit {
+async fn perform(args: &RunArgs, stage: &Stage, suites: &[Suite], planned: Vec<Planned>) -> Exit {
     let gate = Gate { strict_draft: args.strict == Some(Strict::Draft) };
     let inconclusive_fails = args.fail_on == Some(FailOn::Inconclusive);
     let redactor = stage.target.redactor.clone();
@@ -63,7 +64,9 @@ async fn perform(args: &RunArgs, stage: &Stage, planned: Vec<Planned>) -> Exit {
     let report_options = Options {
         junit: file("junit.xml"),
         json: file("report.json"),
+        html: file("report.html"),
         history: file("history.jsonl"),
+        sources: sources(suites),
         inconclusive_fails,
         key_fields: operations.map(|o| (o.name.clone(), o.policy.key.header.to_string())).collect(),
     };
@@ -121,6 +124,16 @@ fn verdict(results: &[CaseResult], inconclusive_fails: bool) -> Exit {
     } else {
         Exit::Nothing
     }
+}
+
+/// The texts of the suite files, built-in or not. One that cannot be read again is not shown.
+fn sources(suites: &[Suite]) -> BTreeMap<String, String> {
+    let builtin: BTreeMap<_, _> = builtin_files().into_iter().collect();
+    let text = |suite: &Suite| match std::fs::read_to_string(&suite.file) {
+        Ok(text) => Some(text),
+        Err(_) => builtin.get(&suite.file).map(|text| (*text).to_owned()),
+    };
+    suites.iter().filter_map(|suite| Some((suite.file.clone(), text(suite)?))).collect()
 }
 
 /// The words that name the same target on the command line.

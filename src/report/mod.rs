@@ -8,6 +8,7 @@ mod event;
 mod file;
 #[cfg(test)]
 mod fixture;
+mod html;
 mod json;
 mod junit;
 mod mask;
@@ -15,6 +16,7 @@ mod sink;
 mod terminal;
 #[cfg(test)]
 mod tests;
+mod time;
 
 pub use event::{Event, RunInfo, ScoreLine, Summary};
 pub use file::{FileError, ReportFile};
