@@ -95,7 +95,7 @@ pub(super) struct RunArgs {
     /// How long to wait for the target to accept connections
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub(super) wait_for_target: Span,
-    /// Where report.html, junit.xml, report.json and history.jsonl are written
+    /// Where report.html, junit.xml, report.json, summary.md and history.jsonl are written
     #[arg(long, value_name = "FOLDER", default_value = "reports")]
     pub(super) reports: PathBuf,
     /// Show what would be sent, and send nothing

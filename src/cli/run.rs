@@ -1,6 +1,6 @@
 //! `idemproof run`: the main job.
 
-use std::{collections::BTreeMap, io::IsTerminal, sync::Arc};
+use std::{collections::BTreeMap, io::{IsTerminal, Write}, sync::Arc};
 
 use super::{
     Exit,
@@ -58,6 +58,7 @@ pub(super) async fn run(args: RunArgs) -> Exit {
 async fn perform(args: &RunArgs, stage: &Stage, suites: &[Suite], planned: Vec<Planned>) -> Exit {
     let gate = Gate { strict_draft: args.strict == Some(Strict::Draft) };
     let inconclusive_fails = args.fail_on == Some(FailOn::Inconclusive);
+    let github = std::env::var_os("GITHUB_ACTIONS").is_some_and(|value| value == "true");
     let redactor = stage.target.redactor.clone();
     let file = |name: &str| Some(args.reports.join(name));
     let operations = stage.target.operations.iter();
@@ -65,6 +66,8 @@ async fn perform(args: &RunArgs, stage: &Stage, suites: &[Suite], planned: Vec<P
         junit: file("junit.xml"),
         json: file("report.json"),
         html: file("report.html"),
+        markdown: file("summary.md"),
+        step_summary: github.then(|| std::env::var_os("GITHUB_STEP_SUMMARY")).flatten().map(Into::into),
         history: file("history.jsonl"),
         sources: sources(suites),
         inconclusive_fails,
@@ -98,6 +101,10 @@ async fn perform(args: &RunArgs, stage: &Stage, suites: &[Suite], planned: Vec<P
         }
     };
     let mut trouble = None;
+    if github {
+        // What servers send is shown below; nothing of it may act as a command of the runner.
+        say(&format!("::stop-commands::idemproof-{}\n", stage.run));
+    }
     let results = runner
         .run(planned, &mut |event| {
             if let Err(error) = reports.handle(event) {
@@ -105,6 +112,9 @@ async fn perform(args: &RunArgs, stage: &Stage, suites: &[Suite], planned: Vec<P
             }
         })
         .await;
+    if github {
+        say(&format!("::idemproof-{}::\n{}", stage.run, reports.annotations()));
+    }
     if let Some(error) = trouble {
         eprintln!("error: {error}");
         return ended.exit().unwrap_or(Exit::Internal);
@@ -124,6 +134,11 @@ fn verdict(results: &[CaseResult], inconclusive_fails: bool) -> Exit {
     } else {
         Exit::Nothing
     }
+}
+
+/// Prints; an output that is gone is reported by the reports.
+fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// The texts of the suite files, built-in or not. One that cannot be read again is not shown.

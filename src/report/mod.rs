@@ -8,9 +8,11 @@ mod event;
 mod file;
 #[cfg(test)]
 mod fixture;
+mod github;
 mod html;
 mod json;
 mod junit;
+mod markdown;
 mod mask;
 mod sink;
 mod terminal;

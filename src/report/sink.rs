@@ -11,9 +11,11 @@ use std::{
 use super::{
     Event, RunInfo, Summary,
     file::{FileError, ReportFile, make_folder},
+    github,
     html::Html,
     json::Document,
     junit::Junit,
+    markdown,
     mask::{mask_id, masked_case, masked_run},
     terminal::{Origin, Terminal},
 };
@@ -41,6 +43,10 @@ pub struct Options {
     pub json: Option<PathBuf>,
     /// The page for people.
     pub html: Option<PathBuf>,
+    /// The summary in Markdown.
+    pub markdown: Option<PathBuf>,
+    /// A file to which the summary in Markdown is added at the end: the step summary of GitHub actions.
+    pub step_summary: Option<PathBuf>,
     /// The histories, one per line.
     pub history: Option<PathBuf>,
     /// The texts of the suite files by name; the page shows cases as they stand in them.
@@ -79,6 +85,7 @@ pub struct Reports {
     junit: Option<ReportFile>,
     json: Option<ReportFile>,
     html: Option<(ReportFile, Html)>,
+    markdown: Option<ReportFile>,
     history: Option<Lines>,
     run: Option<RunInfo>,
     origin: Origin,
@@ -108,6 +115,7 @@ impl Reports {
             }
             None => None,
         };
+        let markdown = file(&options.markdown)?;
         let history = options.history.as_deref().map(Lines::create).transpose()?;
         Ok(Self {
             options,
@@ -116,6 +124,7 @@ impl Reports {
             junit,
             json,
             html,
+            markdown,
             history,
             run: None,
             origin: Origin::default(),
@@ -186,7 +195,7 @@ impl Reports {
             }
             Event::Finished(summary) => {
                 // The files first: whoever reads the summary may open them.
-                let written = self.write_files(Some(&summary), now);
+                let written = self.write_files(Some(&summary), now).and(self.add_step_summary(&summary));
                 let shown = std::mem::take(&mut self.shown);
                 let files = self.files();
                 let said = self.say(|terminal| terminal.finished(&shown, &summary, &files));
@@ -196,9 +205,22 @@ impl Reports {
         }
     }
 
+    /// The lines that make GitHub actions show the failed cases beside the code.
+    pub fn annotations(&self) -> String {
+        github::annotations(&self.shown, self.options.inconclusive_fails)
+    }
+
+    fn add_step_summary(&self, summary: &Summary) -> Result<(), ReportError> {
+        let (Some(path), Some(run)) = (&self.options.step_summary, &self.run) else { return Ok(()) };
+        let text = markdown::summary(run, true, summary, &self.shown);
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        let added = file.and_then(|mut file| io::Write::write_all(&mut file, text.as_bytes()));
+        added.map_err(|source| FileError::Write { path: path.clone(), source }.into())
+    }
+
     fn files(&self) -> Vec<PathBuf> {
         let html = self.html.as_ref().map(|(file, _)| file);
-        let files = [html, self.junit.as_ref(), self.json.as_ref()].into_iter().flatten();
+        let files = [html, self.junit.as_ref(), self.json.as_ref(), self.markdown.as_ref()].into_iter().flatten();
         files.map(|file| file.path().to_owned()).chain(self.history.as_ref().map(|lines| lines.path.clone())).collect()
     }
 
@@ -240,6 +262,10 @@ impl Reports {
             let page = html.page(run, finished.is_some(), &summary, &self.shown);
             let page = page.map_err(|error| form(file.path(), &error));
             outcome = outcome.and(page.and_then(|page| Ok(file.write(page.as_bytes())?)));
+        }
+        if let Some(file) = &self.markdown {
+            let text = markdown::summary(run, finished.is_some(), &summary, &self.shown);
+            outcome = outcome.and(file.write(text.as_bytes()).map_err(ReportError::from));
         }
         if let Some(file) = &self.json {
             let document = Document::new(run, finished.is_some(), summary, &self.shown);

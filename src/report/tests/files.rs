@@ -24,6 +24,8 @@ fn in_folder(folder: &Path) -> Options {
         junit: Some(folder.join("junit.xml")),
         json: Some(folder.join("report.json")),
         html: Some(folder.join("report.html")),
+        markdown: Some(folder.join("summary.md")),
+        step_summary: Some(folder.join("step.md")),
         history: Some(folder.join("history.jsonl")),
         ..Options::default()
     }
@@ -131,7 +133,7 @@ fn files_are_valid_at_every_moment_and_written_sparingly() {
     reports.handle_at(Event::Finished(summary.clone()), at(1_044)).unwrap();
     let json: Document = serde_json::from_slice(&fs::read(path.join("report.json")).unwrap()).unwrap();
     assert!(json.complete && json.summary == summary);
-    assert_eq!(fs::read_dir(path).unwrap().count(), 4);
+    assert_eq!(fs::read_dir(path).unwrap().count(), 6);
 }
 
 #[test]
@@ -206,7 +208,7 @@ fn no_output_holds_a_secret() {
     reports.handle(Event::CaseStarted(case.id.clone())).unwrap();
     reports.handle(Event::CaseFinished(Box::new(case))).unwrap();
     reports.handle(Event::Finished(Summary::of(reports.results(), false, 1))).unwrap();
-    let mut outputs = vec![screen.text()];
+    let mut outputs = vec![screen.text(), reports.annotations()];
     outputs.extend(
         ["junit.xml", "report.json", "history.jsonl", "report.html"]
             .map(|name| fs::read_to_string(folder.path().join(name)).unwrap()),
