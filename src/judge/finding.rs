@@ -100,6 +100,9 @@ pub struct CaseResult {
     pub millis: u64,
     /// How many rounds were performed.
     pub rounds: u32,
+    /// In how many of them the case failed. Less than all of them: it is flaky.
+    #[serde(default)]
+    pub failed_rounds: u32,
     /// What happened in the round that decided it. `None` if nothing was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,

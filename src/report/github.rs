@@ -1,16 +1,17 @@
 //! Annotations for GitHub actions: workflow commands on standard output.
 
-use super::terminal::main_finding;
+use super::{Accepted, terminal::main_finding};
 use crate::judge::{CaseResult, Verdict};
 
 /// GitHub shows no more of one kind for one step.
 const MOST: usize = 10;
 
-/// One line per failed case, and one per inconclusive case if the gate counts them; with a line about what is left
+/// One line per failed case, a warning if the gate accepts it, and one per inconclusive case if the gate counts them; with a line about what is left
 /// out. Secrets must have been masked in the results.
-pub(super) fn annotations(cases: &[CaseResult], inconclusive_fails: bool) -> String {
+pub(super) fn annotations(cases: &[CaseResult], accepted: &Accepted, inconclusive_fails: bool) -> String {
     let level = |case: &CaseResult| match case.verdict {
-        Verdict::Failed => Some("error"),
+        Verdict::Failed if accepted.fails(case) => Some("error"),
+        Verdict::Failed => Some("warning"),
         Verdict::Inconclusive if inconclusive_fails => Some("error"),
         Verdict::Inconclusive => Some("warning"),
         Verdict::Passed | Verdict::Skipped => None,
@@ -60,7 +61,7 @@ mod tests {
     fn a_failure_is_one_line_whatever_the_server_said() {
         let mut case = fixture::race(2);
         case.findings[2].message = "100 %\n::set-env name=X::y".into();
-        let text = annotations(&[case, fixture::inconclusive(), fixture::passed()], false);
+        let text = annotations(&[case, fixture::inconclusive(), fixture::passed()], &Accepted::default(), false);
         assert_eq!(
             text,
             "::error file=suites/duplicate-concurrent.yaml,line=17,title=at-most-one-effect::\
@@ -68,13 +69,16 @@ mod tests {
              ::warning file=suites/connection-drops.yaml,line=12,title=lost-response-recoverable::\
              connection-drops/cut-while-running [create]: the fault on first was not witnessed\n"
         );
-        assert_eq!(annotations(&[fixture::inconclusive()], true).split(' ').next(), Some("::error"));
+        assert_eq!(
+            annotations(&[fixture::inconclusive()], &Accepted::default(), true).split(' ').next(),
+            Some("::error")
+        );
     }
 
     #[test]
     fn no_more_than_github_shows() {
         let cases: Vec<_> = (0..40).map(|_| fixture::race(2)).collect();
-        let text = annotations(&cases, false);
+        let text = annotations(&cases, &Accepted::default(), false);
         assert_eq!(text.lines().count(), MOST);
         assert!(text.ends_with("::31 more cases are in the report\n"));
     }

@@ -15,7 +15,7 @@ use quick_junit::{NonSuccessKind, Property, Report, SerializeError, TestCase, Te
 
 use self::text::Filter;
 use super::{
-    RunInfo,
+    Accepted, RunInfo,
     terminal::{Origin, Style, main_finding, render_case, timeline_text},
     time::utc,
 };
@@ -44,6 +44,8 @@ pub struct Junit<'a> {
     pub origin: &'a Origin,
     /// Whether inconclusive cases count as errors.
     pub inconclusive_fails: bool,
+    /// The failures that do not fail the gate; they are skipped here, so that file and exit code agree.
+    pub accepted: &'a Accepted,
     /// Masks secrets.
     pub redactor: &'a Redactor,
 }
@@ -140,6 +142,14 @@ impl Junit<'_> {
         match case.verdict {
             Verdict::Passed => TestCaseStatus::success(),
             Verdict::Failed => {
+                if let Some(why) = self.accepted.why(case) {
+                    let mut status = TestCaseStatus::skipped();
+                    status.set_type("accepted");
+                    let seen = main_finding(case).map_or("", |finding| &finding.message);
+                    status.set_message(filter.first_line(&format!("{why}: {seen}")));
+                    status.set_description(block());
+                    return status;
+                }
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 let finding = main_finding(case);
                 status.set_type(filter.line(finding.map_or("failed", |finding| finding.rule.as_str())));

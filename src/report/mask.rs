@@ -30,8 +30,19 @@ pub(super) fn mask_id(redactor: &Redactor, id: &mut CaseId) {
 /// What is known of a run, without secrets.
 pub(super) fn masked_run(redactor: &Redactor, run: &RunInfo) -> RunInfo {
     let mut run = run.clone();
-    let RunInfo { run: id, target, nodes, profile, version, reference_faults, proxy, cases: _, began_unix: _, again } =
-        &mut run;
+    let RunInfo {
+        run: id,
+        target,
+        nodes,
+        profile,
+        version,
+        reference_faults,
+        proxy,
+        shard: _,
+        cases: _,
+        began_unix: _,
+        again,
+    } = &mut run;
     mask(redactor, [id, target, profile, version, proxy, again]);
     mask(redactor, nodes.iter_mut().chain(reference_faults));
     run
@@ -41,8 +52,20 @@ pub(super) fn masked_run(redactor: &Redactor, run: &RunInfo) -> RunInfo {
 pub(super) fn masked_case(redactor: &Redactor, case: &CaseResult) -> CaseResult {
     let mut case = case.clone();
     // Every field is named here, so that a new one cannot be forgotten.
-    let CaseResult { id, title, file, place: _, rules: _, verdict: _, reason, findings, millis: _, rounds: _, history } =
-        &mut case;
+    let CaseResult {
+        id,
+        title,
+        file,
+        place: _,
+        rules: _,
+        verdict: _,
+        reason,
+        findings,
+        millis: _,
+        rounds: _,
+        failed_rounds: _,
+        history,
+    } = &mut case;
     mask_id(redactor, id);
     mask(redactor, [title, file]);
     if let Some(Reason { why, remedy }) = reason {

@@ -4,6 +4,7 @@
 //! [`Reports`] takes the events, masks every secret in them once, and hands them to the reporters; no reporter
 //! sees a text that was not masked.
 
+mod accepted;
 mod event;
 mod file;
 #[cfg(test)]
@@ -14,15 +15,18 @@ mod json;
 mod junit;
 mod markdown;
 mod mask;
+mod merge;
 mod sink;
 mod terminal;
 #[cfg(test)]
 mod tests;
 mod time;
 
+pub use accepted::{Accepted, Baseline, BaselineError};
 pub use event::{Event, RunInfo, ScoreLine, Summary};
 pub use file::{FileError, ReportFile};
 pub use json::{Document, RuleReport, VERSION};
 pub use junit::Junit;
+pub use merge::{MergeError, merge};
 pub use sink::{Options, ReportError, Reports};
 pub use terminal::{Origin, Style, Terminal, Verbosity, render_case};

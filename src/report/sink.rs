@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    Event, RunInfo, Summary,
+    Accepted, Event, RunInfo, Summary,
     file::{FileError, ReportFile, make_folder},
     github,
     html::Html,
@@ -53,6 +53,8 @@ pub struct Options {
     pub sources: BTreeMap<String, String>,
     /// Whether the gate counts inconclusive cases: they are errors in the JUnit file then.
     pub inconclusive_fails: bool,
+    /// The failures that do not fail the gate.
+    pub accepted: Accepted,
     /// The name of the key's header field by operation.
     pub key_fields: BTreeMap<String, String>,
 }
@@ -207,7 +209,7 @@ impl Reports {
 
     /// The lines that make GitHub actions show the failed cases beside the code.
     pub fn annotations(&self) -> String {
-        github::annotations(&self.shown, self.options.inconclusive_fails)
+        github::annotations(&self.shown, &self.options.accepted, self.options.inconclusive_fails)
     }
 
     fn add_step_summary(&self, summary: &Summary) -> Result<(), ReportError> {
@@ -253,6 +255,7 @@ impl Reports {
                 results: &self.shown,
                 origin: &self.origin,
                 inconclusive_fails: self.options.inconclusive_fails,
+                accepted: &self.options.accepted,
                 redactor: &self.redactor,
             };
             let text = junit.to_xml().map_err(|error| form(file.path(), &error));

@@ -6,9 +6,11 @@
 mod harness;
 mod runner;
 mod select;
+mod shard;
 mod stage;
 
 pub use harness::{Arguments, Conclusion, HarnessOptions, harness};
-pub use runner::{RunOptions, Runner};
+pub use runner::{Limits, RunOptions, Runner};
 pub use select::{SelectError, Selection, files, plan, select};
+pub use shard::{Shard, ShardError};
 pub use stage::{Stage, StageError, StageOptions, TargetSource, reference_target};

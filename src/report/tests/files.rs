@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     history,
     judge::{CaseResult, Verdict},
-    report::{Document, Event, Junit, Options, ReportError, Reports, Summary, Terminal, Verbosity},
+    report::{Accepted, Document, Event, Junit, Options, ReportError, Reports, Summary, Terminal, Verbosity},
     text::Redactor,
 };
 
@@ -16,7 +16,17 @@ fn cases() -> Vec<CaseResult> {
 
 fn junit(results: &[CaseResult], inconclusive_fails: bool, redactor: &Redactor) -> String {
     let (run, origin) = (fixture::run(), origin());
-    Junit { run: &run, millis: 12_345, results, origin: &origin, inconclusive_fails, redactor }.to_xml().unwrap()
+    Junit {
+        run: &run,
+        millis: 12_345,
+        results,
+        origin: &origin,
+        inconclusive_fails,
+        accepted: &Accepted::default(),
+        redactor,
+    }
+    .to_xml()
+    .unwrap()
 }
 
 fn in_folder(folder: &Path) -> Options {
