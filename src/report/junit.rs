@@ -122,6 +122,9 @@ impl Junit<'_> {
         if let Some(history) = &case.history {
             test.add_property(Property::new("attempts", history.attempts.len().to_string()));
             test.add_property(Property::new("rounds", case.rounds.to_string()));
+            if case.rounds > 1 {
+                test.add_property(Property::new("failed_rounds", case.failed_rounds.to_string()));
+            }
             // What a case sent is of interest where it did not come out as it should.
             if matches!(case.verdict, Verdict::Failed | Verdict::Inconclusive) {
                 let names = main_finding(case).map_or(&[][..], |finding| &finding.attempts);

@@ -25,6 +25,7 @@ pub(super) enum Order {
 pub(super) struct Axis {
     origin: Micros,
     points: Vec<(Micros, f64)>,
+    order: Order,
     /// The middles of the stretches that are drawn short, and how long these are.
     pub(super) breaks: Vec<(f64, Micros)>,
 }
@@ -59,7 +60,7 @@ impl Axis {
             x += step;
             points.push((*to, x));
         }
-        Self { origin, points, breaks }
+        Self { origin, points, order, breaks }
     }
 
     /// The position of an instant; outside of the axis that of its nearer end.
@@ -74,16 +75,31 @@ impl Axis {
         }
     }
 
-    /// Labels of instants at which something happened, far enough apart to be read: time since the first one.
+    /// Labels far enough apart to be read: time since the first instant. In true time they stand at round times, by
+    /// event order and around breaks at instants at which something happened.
     pub(super) fn ticks(&self) -> Vec<(f64, String)> {
         let mut ticks: Vec<(f64, String)> = Vec::new();
-        for (at, x) in &self.points {
+        for (at, x) in self.round_times().unwrap_or_else(|| self.points.clone()) {
             if ticks.last().is_none_or(|(last, _)| x - last >= APART) {
                 let since = at - self.origin;
-                ticks.push((*x, if since == 0 { "0".to_owned() } else { millis(since) }));
+                ticks.push((x, if since == 0 { "0".to_owned() } else { millis(since) }));
             }
         }
         ticks
+    }
+
+    fn round_times(&self) -> Option<Vec<(Micros, f64)>> {
+        let (last, width) = *self.points.last()?;
+        let all = last - self.origin;
+        if self.order == Order::Events || !self.breaks.is_empty() || all == 0 {
+            return None;
+        }
+        let least = all as f64 / width.max(1.0) * APART * 1.3;
+        let decades = (0..20).filter_map(|power| 10u64.checked_pow(power));
+        let step = decades
+            .flat_map(|ten| [1, 2, 5].map(|factor| ten.saturating_mul(factor)))
+            .find(|step| *step as f64 >= least)?;
+        Some((0..=all / step).map(|number| self.origin + number * step).map(|at| (at, self.x(at))).collect())
     }
 }
 

@@ -123,6 +123,8 @@ impl Entry {
             stopped => case.history.as_ref().and_then(|history| history.stopped.clone()),
             place => format!("{}:{}", case.file, place.line),
             rounds => case.rounds,
+            failed => case.failed_rounds,
+            rate => rate(case.failed_rounds, case.rounds),
             round => case.history.as_ref().map(|history| history.round.saturating_add(1)),
             pictures => Serde(case.history.as_ref().map(|history| pictures(history, names)).unwrap_or_default()),
             release => case.history.as_ref().and_then(release).map(|picture| picture.svg),
@@ -136,6 +138,24 @@ impl Entry {
         })?;
         Ok(Self { row, body })
     }
+}
+
+/// How often a case failed, with the range in which its true rate lies with 95 % confidence (Wilson's interval);
+/// empty for a single round.
+fn rate(failed: u32, rounds: u32) -> String {
+    if rounds < 2 || failed > rounds {
+        return String::new();
+    }
+    const Z: f64 = 1.96;
+    let (n, p) = (f64::from(rounds), f64::from(failed) / f64::from(rounds));
+    let middle = (p + Z * Z / (2.0 * n)) / (1.0 + Z * Z / n);
+    let half = Z * (p * (1.0 - p) / n + Z * Z / (4.0 * n * n)).sqrt() / (1.0 + Z * Z / n);
+    let percent = |rate: f64| format!("{:.0}", rate.clamp(0.0, 1.0) * 100.0);
+    format!(
+        "failed in {failed} of {rounds} rounds, so in {} to {} % of all with 95 % confidence",
+        percent(middle - half),
+        percent(middle + half)
+    )
 }
 
 fn decision(decision: Decision) -> &'static str {
@@ -217,4 +237,16 @@ fn instants(history: &History) -> Vec<Instants> {
             }
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rate;
+
+    #[test]
+    fn a_rate_has_an_interval() {
+        assert_eq!(rate(1, 1), "");
+        assert_eq!(rate(3, 10), "failed in 3 of 10 rounds, so in 11 to 60 % of all with 95 % confidence");
+        assert_eq!(rate(10, 10), "failed in 10 of 10 rounds, so in 72 to 100 % of all with 95 % confidence");
+    }
 }
