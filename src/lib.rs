@@ -21,7 +21,7 @@
 //! | [`chaos`] | the fault vocabulary, the client of the Toxiproxy API, the embedded Toxiproxy-compatible server | nothing |
 //! | [`drive`] | performs a schedule: sockets, barriers, clocks, probes | text, target, suite, schedule, history, chaos |
 //! | [`judge`] | decides rules from history and policy, without IO | text, spec, target, suite, schedule, history |
-//! | [`report`] | terminal, JUnit, JSON | text, spec, suite, schedule, history, judge |
+//! | [`report`] | terminal, HTML, JUnit, JSON | text, spec, suite, schedule, history, judge |
 //! | [`mod@reference`] | the reference server: sans-IO core, stores, HTTP shell, switchable faults | nothing |
 //! | [`run`] | selects cases and takes each through schedule, drive and judge; emits events | everything but `cli` |
 //! | [`cli`] | the command line, one file per subcommand | everything |

@@ -111,3 +111,73 @@ fn every_option_is_listed() {
     }
     must_be("docs/cli.md", &text);
 }
+
+/// What a schema lacks or forbids of a value: the parts of JSON Schema that docs/report.schema.json uses.
+fn mismatch(
+    schema: &serde_json::Value,
+    root: &serde_json::Value,
+    value: &serde_json::Value,
+    at: &str,
+) -> Option<String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        return mismatch(root.pointer(name.trim_start_matches('#')).unwrap(), root, value, at);
+    }
+    if let Some(any) = schema["anyOf"].as_array() {
+        let found: Vec<_> = any.iter().map(|schema| mismatch(schema, root, value, at)).collect();
+        return if found.iter().any(Option::is_none) { None } else { found.into_iter().flatten().next() };
+    }
+    if let Some(words) = schema["enum"].as_array() {
+        return (!words.contains(value)).then(|| format!("{at}: {value} is not listed"));
+    }
+    if let Some(properties) = schema["properties"].as_object() {
+        let Some(object) = value.as_object() else { return Some(format!("{at} is no object")) };
+        let missing =
+            schema["required"].as_array().unwrap().iter().find(|name| !object.contains_key(name.as_str().unwrap()));
+        if let Some(name) = missing {
+            return Some(format!("{at} has no {name}"));
+        }
+        return object.iter().find_map(|(name, value)| match properties.get(name) {
+            None => Some(format!("{at}.{name} is not in the schema")),
+            Some(schema) => mismatch(schema, root, value, &format!("{at}.{name}")),
+        });
+    }
+    match value {
+        serde_json::Value::Array(items) if schema.get("items").is_some() => {
+            items.iter().find_map(|item| mismatch(&schema["items"], root, item, &format!("{at}[]")))
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn the_schema_of_the_report_has_every_member() {
+    let schema: serde_json::Value = serde_json::from_str(&read("docs/report.schema.json")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let status = std::process::Command::new(env!("CARGO_BIN_EXE_idemproof"))
+        .args([
+            "run",
+            "--shard",
+            "1/1",
+            "--fault",
+            "check-then-act-race",
+            "fingerprint",
+            "connection-drops",
+            "lease",
+            "keys",
+        ])
+        .current_dir(folder.path())
+        .stdout(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    assert_eq!(status.code(), Some(1));
+    let report = fs::read_to_string(folder.path().join("reports/report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(mismatch(&schema, &schema, &report, "report"), None);
+    // It can tell: a member that is missing or unknown is found.
+    let mut other = report.clone();
+    other["cases"][0].as_object_mut().unwrap().remove("verdict");
+    assert!(mismatch(&schema, &schema, &other, "report").unwrap().contains("verdict"));
+    let mut other = report;
+    other["run"]["new"] = 1.into();
+    assert!(mismatch(&schema, &schema, &other, "report").unwrap().contains("run.new"));
+}

@@ -50,28 +50,42 @@ fn secrets_stay_secret() {
     std::fs::write(folder.path().join("target.yaml"), target).unwrap();
     // What a client sends for Basic authentication is base64 of `user:password`.
     let basic = "dXNlcjpwYXNzLVNFTlRJTkVMLXdvcmQ=";
-    for arguments in [&["run", "--target", "target.yaml"][..], &["run", "--target", "target.yaml", "--dry-run"]] {
+    let shard =
+        ["run", "--target", "target.yaml", "--shard", "1/1", "--baseline", "reports/known.json", "--record-baseline"];
+    for arguments in [
+        &["run", "--target", "target.yaml", "--dry-run"][..],
+        &shard,
+        &["merge", "reports", "--into", "reports/merged"],
+        &["run", "--target", "target.yaml"],
+    ] {
         let output = Command::new(env!("CARGO_BIN_EXE_idemproof"))
             .args(arguments)
             .current_dir(folder.path())
             .env("SECRET_TOKEN", TOKEN)
             .env("SECRET_BASIC", basic)
             .env("CI", "true")
+            .env("GITHUB_ACTIONS", "true")
+            .env("GITHUB_STEP_SUMMARY", "step.md")
             .output()
             .unwrap();
         let mut texts = vec![
             ("stdout".to_owned(), String::from_utf8_lossy(&output.stdout).into_owned()),
             ("stderr".to_owned(), String::from_utf8_lossy(&output.stderr).into_owned()),
         ];
-        if folder.path().join("reports").exists() {
-            for file in ["junit.xml", "report.json", "history.jsonl"] {
-                texts.push((
-                    file.to_owned(),
-                    std::fs::read_to_string(folder.path().join("reports").join(file)).unwrap(),
-                ));
+        for folder in [folder.path().join("reports"), folder.path().join("reports/merged")] {
+            for file in std::fs::read_dir(folder).into_iter().flatten() {
+                let path = file.unwrap().path();
+                if path.is_file() {
+                    texts.push((path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+                }
             }
         }
-        assert!(texts[0].1.contains("***") || texts[0].1.contains("skipped"), "{arguments:?}: {}", texts[0].1);
+        texts.extend(std::fs::read_to_string(folder.path().join("step.md")).ok().map(|text| ("step.md".into(), text)));
+        assert!(
+            texts[0].1.contains("***") || texts[0].1.contains("skipped") || texts[0].1.contains("::"),
+            "{arguments:?}: {}",
+            texts[0].1
+        );
         for (name, text) in &texts {
             for secret in ["SENTINEL", basic, BASIC, "%53%45%4E%54%49%4E%45%4C"] {
                 let at = text.find(secret);

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
     reference::{Fault, MOST_NODES, StoreChoice},
+    run::Shard,
     spec::RuleId,
     text::Span,
 };
@@ -29,7 +30,7 @@ Exit codes:
     0  all fine
     1  a rule is broken
     2  wrong arguments, suite or target file, or the target or Toxiproxy cannot be reached
-    3  a case was inconclusive and --fail-on inconclusive was given
+    3  a case was inconclusive and --fail-on inconclusive was given, or --time-limit was over
     4  no case was selected, or none of them came to a pass or a failure
     5  a failure of idemproof's own, such as a report that cannot be written
   130  ended by Ctrl-C; the reports are written
@@ -47,6 +48,12 @@ pub(super) enum Command {
     Check(CheckArgs),
     /// Show which cases would run, and why others would not.
     List(ListArgs),
+    /// Put the reports of all shards of a run together.
+    Merge(MergeArgs),
+    /// Print a completion script for a shell.
+    Completions(CompletionsArgs),
+    /// Print the manual page, or write all pages into a folder.
+    Man(ManArgs),
 }
 
 /// Which cases, and of which target.
@@ -88,16 +95,21 @@ pub(super) struct RunArgs {
     /// How many cases may be performed side by side
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(super) jobs: u16,
-    /// Make a broken SHOULD of the draft fail its case too
-    #[arg(long, value_name = "WHAT")]
-    pub(super) strict: Option<Strict>,
-    /// Exit with 3 when a case is inconclusive
-    #[arg(long, value_name = "WHAT")]
-    pub(super) fail_on: Option<FailOn>,
+    #[command(flatten)]
+    pub(super) gate: GateArgs,
+    /// Begin no further case after N cases that fail the gate
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) max_failures: Option<u32>,
+    /// Begin no further case after this time; what is left is inconclusive, and the exit code is 3 if nothing failed
+    #[arg(long, value_name = "TIME")]
+    pub(super) time_limit: Option<Span>,
+    /// Run one part of several: 2/5, or auto/5 and auto with the index (and count) of Kubernetes, GitLab, CircleCI or Buildkite
+    #[arg(long, value_name = "INDEX/COUNT")]
+    pub(super) shard: Option<Shard>,
     /// How long to wait for the target to accept connections
     #[arg(long, value_name = "TIME", default_value = "5s")]
     pub(super) wait_for_target: Span,
-    /// Where junit.xml, report.json and history.jsonl are written
+    /// Where report.html, junit.xml, report.json, summary.md and history.jsonl are written
     #[arg(long, value_name = "FOLDER", default_value = "reports")]
     pub(super) reports: PathBuf,
     /// Show what would be sent, and send nothing
@@ -109,6 +121,55 @@ pub(super) struct RunArgs {
     /// Show no progress bar
     #[arg(long)]
     pub(super) no_progress: bool,
+}
+
+/// What makes the exit code red.
+#[derive(Debug, Clone, Args)]
+pub(super) struct GateArgs {
+    /// Make a broken SHOULD of the draft fail its case too
+    #[arg(long, value_name = "WHAT")]
+    pub(super) strict: Option<Strict>,
+    /// Exit with 3 when a case is inconclusive
+    #[arg(long, value_name = "WHAT")]
+    pub(super) fail_on: Option<FailOn>,
+    /// Let a case pass the gate that failed in some of its --rounds only
+    #[arg(long)]
+    pub(super) allow_flaky: bool,
+    /// Let the findings in this file pass the gate, so that only new ones fail it
+    #[arg(long, value_name = "FILE")]
+    pub(super) baseline: Option<PathBuf>,
+    /// Write the findings of this run to the baseline instead of comparing with it
+    #[arg(long, requires = "baseline")]
+    pub(super) record_baseline: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct MergeArgs {
+    /// The report.json of every shard, or folders with them
+    #[arg(value_name = "REPORT", required = true)]
+    pub(super) reports: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) gate: GateArgs,
+    /// Where the merged reports are written
+    #[arg(long, value_name = "FOLDER", default_value = "reports")]
+    pub(super) into: PathBuf,
+    /// When to use colour
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(super) color: Color,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(super) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct ManArgs {
+    /// Write a page for every subcommand into this folder
+    #[arg(value_name = "FOLDER")]
+    pub(super) folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

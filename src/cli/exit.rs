@@ -11,7 +11,7 @@ pub enum Exit {
     Violations,
     /// The arguments, a suite file or a target file are wrong, or the target or the Toxiproxy cannot be reached.
     Usage,
-    /// A case was inconclusive, and `--fail-on inconclusive` was given.
+    /// A case was inconclusive, and `--fail-on inconclusive` was given or the time limit was over.
     Inconclusive,
     /// No case was selected, or none of those selected came to a pass or a failure: nothing is known of the target.
     Nothing,
@@ -56,7 +56,9 @@ impl Exit {
             Self::Fine => "all fine",
             Self::Violations => "a rule is broken",
             Self::Usage => "wrong arguments, suite or target file, or the target or Toxiproxy cannot be reached",
-            Self::Inconclusive => "a case was inconclusive and --fail-on inconclusive was given",
+            Self::Inconclusive => {
+                "a case was inconclusive and --fail-on inconclusive was given, or --time-limit was over"
+            }
             Self::Nothing => "no case was selected, or none of them came to a pass or a failure",
             Self::Internal => "a failure of idemproof's own, such as a report that cannot be written",
             Self::Interrupted => "ended by Ctrl-C; the reports are written",

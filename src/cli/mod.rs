@@ -4,7 +4,9 @@ mod args;
 mod check;
 mod dry_run;
 mod exit;
+mod generate;
 mod list;
+mod merge;
 mod proxy;
 mod run;
 mod serve;
@@ -47,6 +49,9 @@ pub fn main() -> ExitCode {
             Some(Command::Proxy(args)) => proxy::proxy(args).await,
             Some(Command::Check(args)) => check::check(&args),
             Some(Command::List(args)) => list::list(&args).await,
+            Some(Command::Merge(args)) => merge::merge(&args),
+            Some(Command::Completions(args)) => generate::completions(&args),
+            Some(Command::Man(args)) => generate::man(&args),
         }
     });
     // A blocking call of a store may still be under way; its thread is not waited for.

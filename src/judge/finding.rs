@@ -104,6 +104,9 @@ pub struct CaseResult {
     /// What was measured of attempts that were to be in flight together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overlaps: Vec<Overlap>,
+    /// In how many of them the case failed. Less than all of them: it is flaky.
+    #[serde(default)]
+    pub failed_rounds: u32,
     /// What happened in the round that decided it. `None` if nothing was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<History>,

@@ -40,6 +40,9 @@ pub struct RunInfo {
     pub reference_faults: Vec<String>,
     /// The Toxiproxy in use: `embedded`, or the URL and version of another one.
     pub proxy: String,
+    /// The part of the whole that this run is: `2/5`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<String>,
     /// How many cases there are, skipped ones included.
     pub cases: usize,
     /// When the run began: seconds since 1970, UTC.

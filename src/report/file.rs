@@ -41,12 +41,16 @@ impl ReportFile {
     /// When the folder cannot be made or the file cannot be written.
     pub fn create(path: &Path) -> Result<Self, FileError> {
         make_folder(path)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let beside = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-        let file = Self { path: path.to_owned(), beside };
+        let file = Self::beside(path);
         file.write(b"")?;
         fs::remove_file(path).map_err(|source| file.error(source))?;
         Ok(file)
+    }
+
+    /// A file that is replaced only when there is something to write.
+    pub(super) fn beside(path: &Path) -> Self {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Self { path: path.to_owned(), beside: path.with_file_name(format!(".{name}.{}.tmp", std::process::id())) }
     }
 
     /// Replaces the file in one step.

@@ -22,6 +22,7 @@ pub(super) fn run() -> RunInfo {
         version: "0.1.0".into(),
         reference_faults: vec![],
         proxy: "embedded".into(),
+        shard: None,
         cases: 5,
         began_unix: 1_796_068_800,
         again: "--target staging.yaml".into(),
@@ -41,6 +42,7 @@ pub(super) fn case(suite: &str, name: &str, verdict: Verdict) -> CaseResult {
         millis: 1_843,
         rounds: 1,
         overlaps: vec![],
+        failed_rounds: u32::from(verdict == Verdict::Failed),
         history: None,
     }
 }
@@ -165,7 +167,7 @@ pub(super) fn race(copies: u64) -> CaseResult {
     let mut case = case("duplicate-concurrent", "overlapping-duplicates", Verdict::Failed);
     case.id.vary = Some(("n".into(), copies));
     case.title = format!("{copies} overlapping duplicates execute once");
-    case.rounds = 5;
+    (case.rounds, case.failed_rounds) = (5, 5);
     case.findings = vec![
         finding(id::IN_FLIGHT_IS_409, Decision::Held, "", &[]),
         finding(

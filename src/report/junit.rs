@@ -15,8 +15,9 @@ use quick_junit::{NonSuccessKind, Property, Report, SerializeError, TestCase, Te
 
 use self::text::Filter;
 use super::{
-    RunInfo,
+    Accepted, RunInfo,
     terminal::{Origin, Style, main_finding, render_case, timeline_text},
+    time::utc,
 };
 use crate::{
     history::{Attempt, End},
@@ -43,6 +44,8 @@ pub struct Junit<'a> {
     pub origin: &'a Origin,
     /// Whether inconclusive cases count as errors.
     pub inconclusive_fails: bool,
+    /// The failures that do not fail the gate; they are skipped here, so that file and exit code agree.
+    pub accepted: &'a Accepted,
     /// Masks secrets.
     pub redactor: &'a Redactor,
 }
@@ -119,6 +122,9 @@ impl Junit<'_> {
         if let Some(history) = &case.history {
             test.add_property(Property::new("attempts", history.attempts.len().to_string()));
             test.add_property(Property::new("rounds", case.rounds.to_string()));
+            if case.rounds > 1 {
+                test.add_property(Property::new("failed_rounds", case.failed_rounds.to_string()));
+            }
             // What a case sent is of interest where it did not come out as it should.
             if matches!(case.verdict, Verdict::Failed | Verdict::Inconclusive) {
                 let names = main_finding(case).map_or(&[][..], |finding| &finding.attempts);
@@ -139,6 +145,14 @@ impl Junit<'_> {
         match case.verdict {
             Verdict::Passed => TestCaseStatus::success(),
             Verdict::Failed => {
+                if let Some(why) = self.accepted.why(case) {
+                    let mut status = TestCaseStatus::skipped();
+                    status.set_type("accepted");
+                    let seen = main_finding(case).map_or("", |finding| &finding.message);
+                    status.set_message(filter.first_line(&format!("{why}: {seen}")));
+                    status.set_description(block());
+                    return status;
+                }
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 let finding = main_finding(case);
                 status.set_type(filter.line(finding.map_or("failed", |finding| finding.rule.as_str())));
@@ -228,33 +242,4 @@ fn exchange(attempt: &Attempt) -> String {
         out += &format!("\n{}\n", response.body.text);
     }
     out
-}
-
-/// Seconds since 1970 as `2026-11-30T20:04:23Z`.
-fn utc(unix: u64) -> String {
-    let (days, seconds) = (unix / 86_400, unix % 86_400);
-    // Days are counted in eras of 400 years from 1 March of year 0, so that a leap day is the last of its year.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let march_month = (5 * day + 2) / 153;
-    let date = day - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{date:02}T{:02}:{:02}:{:02}Z", seconds / 3_600, seconds / 60 % 60, seconds % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn instants_are_written_in_utc() {
-        assert_eq!(utc(0), "1970-01-01T00:00:00Z");
-        assert_eq!(utc(951_827_696), "2000-02-29T12:34:56Z");
-        assert_eq!(utc(1_796_083_200), "2026-12-01T00:00:00Z");
-        // No input may overflow.
-        assert!(utc(u64::MAX).ends_with('Z'));
-    }
 }

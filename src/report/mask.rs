@@ -30,8 +30,19 @@ pub(super) fn mask_id(redactor: &Redactor, id: &mut CaseId) {
 /// What is known of a run, without secrets.
 pub(super) fn masked_run(redactor: &Redactor, run: &RunInfo) -> RunInfo {
     let mut run = run.clone();
-    let RunInfo { run: id, target, nodes, profile, version, reference_faults, proxy, cases: _, began_unix: _, again } =
-        &mut run;
+    let RunInfo {
+        run: id,
+        target,
+        nodes,
+        profile,
+        version,
+        reference_faults,
+        proxy,
+        shard: _,
+        cases: _,
+        began_unix: _,
+        again,
+    } = &mut run;
     mask(redactor, [id, target, profile, version, proxy, again]);
     mask(redactor, nodes.iter_mut().chain(reference_faults));
     run
@@ -53,6 +64,7 @@ pub(super) fn masked_case(redactor: &Redactor, case: &CaseResult) -> CaseResult 
         millis: _,
         rounds: _,
         overlaps: _,
+        failed_rounds: _,
         history,
     } = &mut case;
     mask_id(redactor, id);

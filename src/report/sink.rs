@@ -9,10 +9,13 @@ use std::{
 };
 
 use super::{
-    Event, RunInfo, Summary,
+    Accepted, Event, RunInfo, Summary,
     file::{FileError, ReportFile, make_folder},
+    github,
+    html::Html,
     json::Document,
     junit::Junit,
+    markdown,
     mask::{mask_id, masked_case, masked_run},
     terminal::{Origin, Terminal},
 };
@@ -22,10 +25,13 @@ use crate::{
     text::Redactor,
 };
 
-/// While the run goes on, `junit.xml` and `report.json` are written no more often than this.
-const EVERY: Duration = Duration::from_millis(500);
+/// Up to so many cases, the reports are written after every one of them.
+const AT_ONCE: usize = 16;
 
-/// And less often the more cases there are, because every writing writes all of them.
+/// Beyond that, they are written no more often than this while the run goes on ...
+const EVERY: Duration = Duration::from_millis(250);
+
+/// ... and less often the more cases there are, because every writing writes all of them.
 const PER_CASE: Duration = Duration::from_millis(5);
 
 /// Which reports are written, and how.
@@ -35,10 +41,20 @@ pub struct Options {
     pub junit: Option<PathBuf>,
     /// The JSON document.
     pub json: Option<PathBuf>,
+    /// The page for people.
+    pub html: Option<PathBuf>,
+    /// The summary in Markdown.
+    pub markdown: Option<PathBuf>,
+    /// A file to which the summary in Markdown is added at the end: the step summary of GitHub actions.
+    pub step_summary: Option<PathBuf>,
     /// The histories, one per line.
     pub history: Option<PathBuf>,
+    /// The texts of the suite files by name; the page shows cases as they stand in them.
+    pub sources: BTreeMap<String, String>,
     /// Whether the gate counts inconclusive cases: they are errors in the JUnit file then.
     pub inconclusive_fails: bool,
+    /// The failures that do not fail the gate.
+    pub accepted: Accepted,
     /// The name of the key's header field by operation.
     pub key_fields: BTreeMap<String, String>,
 }
@@ -70,6 +86,8 @@ pub struct Reports {
     terminal: Option<Terminal>,
     junit: Option<ReportFile>,
     json: Option<ReportFile>,
+    html: Option<(ReportFile, Html)>,
+    markdown: Option<ReportFile>,
     history: Option<Lines>,
     run: Option<RunInfo>,
     origin: Origin,
@@ -87,10 +105,19 @@ impl Reports {
     ///
     /// # Errors
     /// When a file cannot be written.
-    pub fn create(options: Options, redactor: Redactor, terminal: Terminal) -> Result<Self, FileError> {
+    pub fn create(options: Options, redactor: Redactor, terminal: Terminal) -> Result<Self, ReportError> {
         let file = |path: &Option<PathBuf>| path.as_deref().map(ReportFile::create).transpose();
         let junit = file(&options.junit)?;
         let json = file(&options.json)?;
+        let html = match file(&options.html)? {
+            Some(file) => {
+                let sources = options.sources.iter().map(|(name, text)| (name.clone(), redactor.redact(text)));
+                let html = Html::new(sources.collect()).map_err(|error| form(file.path(), &error))?;
+                Some((file, html))
+            }
+            None => None,
+        };
+        let markdown = file(&options.markdown)?;
         let history = options.history.as_deref().map(Lines::create).transpose()?;
         Ok(Self {
             options,
@@ -98,6 +125,8 @@ impl Reports {
             terminal: Some(terminal),
             junit,
             json,
+            html,
+            markdown,
             history,
             run: None,
             origin: Origin::default(),
@@ -146,15 +175,20 @@ impl Reports {
                 let shown = masked_case(&self.redactor, &case);
                 let origin = std::mem::take(&mut self.origin);
                 let said = self.say(|terminal| terminal.case_finished(&shown, &origin));
+                let rendered = match &mut self.html {
+                    Some((file, html)) => html.add(&shown, &origin).map_err(|error| form(file.path(), &error)),
+                    None => Ok(()),
+                };
                 self.origin = origin;
                 let appended = self.append(shown.history.as_ref());
                 self.results.push(*case);
                 self.shown.push(shown);
                 let cases = u32::try_from(self.shown.len()).unwrap_or(u32::MAX);
                 let pause = EVERY.saturating_add(PER_CASE.saturating_mul(cases));
-                let due = self.written.is_none_or(|at| now.saturating_duration_since(at) >= pause);
+                let due = self.shown.len() <= AT_ONCE
+                    || self.written.is_none_or(|at| now.saturating_duration_since(at) >= pause);
                 let written = if due { self.write_files(None, now) } else { Ok(()) };
-                said.and(appended).and(written)
+                said.and(appended).and(rendered).and(written)
             }
             Event::Interrupted => {
                 self.interrupted = true;
@@ -163,7 +197,7 @@ impl Reports {
             }
             Event::Finished(summary) => {
                 // The files first: whoever reads the summary may open them.
-                let written = self.write_files(Some(&summary), now);
+                let written = self.write_files(Some(&summary), now).and(self.add_step_summary(&summary));
                 let shown = std::mem::take(&mut self.shown);
                 let files = self.files();
                 let said = self.say(|terminal| terminal.finished(&shown, &summary, &files));
@@ -173,9 +207,23 @@ impl Reports {
         }
     }
 
+    /// The lines that make GitHub actions show the failed cases beside the code.
+    pub fn annotations(&self) -> String {
+        github::annotations(&self.shown, &self.options.accepted, self.options.inconclusive_fails)
+    }
+
+    fn add_step_summary(&self, summary: &Summary) -> Result<(), ReportError> {
+        let (Some(path), Some(run)) = (&self.options.step_summary, &self.run) else { return Ok(()) };
+        let text = markdown::summary(run, true, summary, &self.shown);
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        let added = file.and_then(|mut file| io::Write::write_all(&mut file, text.as_bytes()));
+        added.map_err(|source| FileError::Write { path: path.clone(), source }.into())
+    }
+
     fn files(&self) -> Vec<PathBuf> {
-        let files = [self.junit.as_ref(), self.json.as_ref()].into_iter().flatten().map(|file| file.path().to_owned());
-        files.chain(self.history.as_ref().map(|lines| lines.path.clone())).collect()
+        let html = self.html.as_ref().map(|(file, _)| file);
+        let files = [html, self.junit.as_ref(), self.json.as_ref(), self.markdown.as_ref()].into_iter().flatten();
+        files.map(|file| file.path().to_owned()).chain(self.history.as_ref().map(|lines| lines.path.clone())).collect()
     }
 
     fn say(&mut self, say: impl FnOnce(&mut Terminal) -> io::Result<()>) -> Result<(), ReportError> {
@@ -207,10 +255,20 @@ impl Reports {
                 results: &self.shown,
                 origin: &self.origin,
                 inconclusive_fails: self.options.inconclusive_fails,
+                accepted: &self.options.accepted,
                 redactor: &self.redactor,
             };
             let text = junit.to_xml().map_err(|error| form(file.path(), &error));
             outcome = outcome.and(text.and_then(|text| Ok(file.write(text.as_bytes())?)));
+        }
+        if let Some((file, html)) = &self.html {
+            let page = html.page(run, finished.is_some(), &summary, &self.shown);
+            let page = page.map_err(|error| form(file.path(), &error));
+            outcome = outcome.and(page.and_then(|page| Ok(file.write(page.as_bytes())?)));
+        }
+        if let Some(file) = &self.markdown {
+            let text = markdown::summary(run, finished.is_some(), &summary, &self.shown);
+            outcome = outcome.and(file.write(text.as_bytes()).map_err(ReportError::from));
         }
         if let Some(file) = &self.json {
             let document = Document::new(run, finished.is_some(), summary, &self.shown);

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 pub use libtest_mimic::{Arguments, Conclusion};
 use libtest_mimic::{Failed, Trial};
 
-use super::{RunOptions, Runner, Selection, Stage, StageOptions, plan, select};
+use super::{Limits, RunOptions, Runner, Selection, Stage, StageOptions, plan, select};
 use crate::{
     judge::{Gate, Verdict},
     report::{Origin, Style, render_case},
@@ -69,6 +69,8 @@ pub fn harness(arguments: &Arguments, options: &HarnessOptions) -> Result<Conclu
         wait_for_target: Duration::from_secs(5),
         again: String::new(),
         faults: Vec::new(),
+        shard: None,
+        limits: Limits::default(),
     };
     let runner = runtime.block_on(Runner::new(&stage, run_options)).map_err(|error| error.to_string())?;
     let shown = Shown {

@@ -7,9 +7,11 @@ mod harness;
 mod probe;
 mod runner;
 mod select;
+mod shard;
 mod stage;
 
 pub use harness::{Arguments, Conclusion, HarnessOptions, harness};
-pub use runner::{RunOptions, Runner};
+pub use runner::{Limits, RunOptions, Runner};
 pub use select::{SelectError, Selection, files, plan, select};
+pub use shard::{Shard, ShardError};
 pub use stage::{Stage, StageError, StageOptions, TargetSource, reference_target};

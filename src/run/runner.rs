@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -15,7 +18,7 @@ use super::{Stage, probe};
 use crate::{
     drive::{DriveError, Driver, Options},
     judge::{CaseResult, Combined, Decision, Gate, Judgement, Reason, Verdict, combine, judge},
-    report::{Event, RunInfo, Summary},
+    report::{Accepted, Event, RunInfo, Summary},
     schedule::{Planned, Schedule, Skipped},
     spec::id,
     target::Target,
@@ -42,6 +45,21 @@ pub struct RunOptions {
     pub again: String,
     /// The names of the reference server's faults.
     pub faults: Vec<String>,
+    /// The part of the whole that is run, for the reports.
+    pub shard: Option<String>,
+    /// What ends the run early.
+    pub limits: Limits,
+}
+
+/// What ends a run early. Cases under way are let end; no further one is begun.
+#[derive(Debug, Clone, Default)]
+pub struct Limits {
+    /// After so many cases that fail the gate.
+    pub max_failures: Option<u32>,
+    /// After so much time.
+    pub time_limit: Option<Duration>,
+    /// The failures that do not count.
+    pub accepted: Accepted,
 }
 
 /// Performs cases on a stage.
@@ -52,6 +70,16 @@ pub struct Runner {
     info: RunInfo,
     interrupt: crate::drive::Interrupt,
     target: Arc<Target>,
+    failures: Arc<AtomicU32>,
+    stopped: Arc<OnceLock<Stopped>>,
+    began: Instant,
+}
+
+/// Why no further case is begun.
+#[derive(Debug, Clone, Copy)]
+enum Stopped {
+    Failures(u32),
+    Time(Duration),
 }
 
 impl Runner {
@@ -74,6 +102,7 @@ impl Runner {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             reference_faults: options.faults.clone(),
             proxy: stage.proxy.clone(),
+            shard: options.shard.clone(),
             cases: 0,
             began_unix: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs()),
             again: options.again.clone(),
@@ -84,6 +113,9 @@ impl Runner {
             info,
             interrupt: stage.interrupt.clone(),
             target: Arc::clone(&stage.target),
+            failures: Arc::default(),
+            stopped: Arc::default(),
+            began: Instant::now(),
         })
     }
 
@@ -129,7 +161,7 @@ impl Runner {
         self.batch(alone, 1, &mut results, sink).await;
         let results: Vec<CaseResult> = results.into_values().collect();
         let millis = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        sink(Event::Finished(Summary::of(&results, self.interrupt.is_set(), millis)));
+        sink(Event::Finished(Summary::of(&results, self.interrupt.is_set() || self.stopped.get().is_some(), millis)));
         results
     }
 
@@ -168,6 +200,8 @@ impl Runner {
                 // A closed channel means that nobody listens any more; the result is then of no use to anybody.
                 let _ = sender.send((index, Event::CaseStarted(schedule.id.clone())));
                 let result = runner.perform(&schedule).await;
+                // Counted before the slot is free, so that the next case sees it.
+                runner.count(&result);
                 let _ = sender.send((index, Event::CaseFinished(Box::new(result))));
             });
         }
@@ -192,7 +226,7 @@ impl Runner {
         let mut judgements = Vec::new();
         let mut kept = None;
         for round in 0..self.options.rounds.max(1) {
-            if self.interrupt.is_set() {
+            if self.interrupt.is_set() || self.is_stopped() {
                 break;
             }
             let history = self.driver.perform(schedule, round).await;
@@ -202,10 +236,11 @@ impl Runner {
                 kept = Some(history);
             }
         }
-        let count = u32::try_from(judgements.len()).unwrap_or(u32::MAX);
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        let failed = judgements.iter().filter(|judgement| judgement.verdict == Verdict::Failed).count();
+        let (count, failed_rounds) = (number(judgements.len()), number(failed));
         let Some(Combined { judgement, .. }) = combine(judgements) else {
-            let why = "the run was interrupted before this case began".to_owned();
-            return not_performed(schedule, Reason { why, remedy: "run it again".to_owned() });
+            return self.not_begun(schedule);
         };
         CaseResult {
             verdict: judgement.verdict,
@@ -214,9 +249,50 @@ impl Runner {
             millis: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
             rounds: count,
             overlaps: judgement.overlaps,
+            failed_rounds,
             history: kept,
             ..not_performed(schedule, Reason { why: String::new(), remedy: String::new() })
         }
+    }
+}
+
+impl Runner {
+    /// Stops the run if this result is one failure too many.
+    fn count(&self, result: &CaseResult) {
+        let Limits { max_failures: Some(most), accepted, .. } = &self.options.limits else { return };
+        if accepted.fails(result) && self.failures.fetch_add(1, Ordering::SeqCst) + 1 >= *most {
+            let _ = self.stopped.set(Stopped::Failures(*most));
+        }
+    }
+
+    /// Whether a limit has been reached.
+    fn is_stopped(&self) -> bool {
+        if let Some(limit) = self.options.limits.time_limit
+            && self.began.elapsed() >= limit
+        {
+            let _ = self.stopped.set(Stopped::Time(limit));
+        }
+        self.stopped.get().is_some()
+    }
+
+    /// The result of a case that was not begun. One that was not reached in time is inconclusive: it was asked for,
+    /// and nothing is known of it.
+    fn not_begun(&self, schedule: &Schedule) -> CaseResult {
+        let (verdict, why, remedy) = match self.stopped.get() {
+            Some(Stopped::Failures(most)) => {
+                let why = format!("--max-failures {most} was reached before this case began");
+                (Verdict::Skipped, why, "repair the failed cases first".to_owned())
+            }
+            Some(Stopped::Time(limit)) => {
+                let why = format!("--time-limit {} s was over before this case began", limit.as_secs());
+                (Verdict::Inconclusive, why, "allow more time, more --jobs, or spread the run with --shard".to_owned())
+            }
+            None => {
+                let why = "the run was interrupted before this case began".to_owned();
+                (Verdict::Skipped, why, "run it again".to_owned())
+            }
+        };
+        CaseResult { verdict, ..not_performed(schedule, Reason { why, remedy }) }
     }
 }
 
@@ -252,6 +328,7 @@ fn not_performed(schedule: &Schedule, reason: Reason) -> CaseResult {
         millis: 0,
         rounds: 0,
         overlaps: Vec::new(),
+        failed_rounds: 0,
         history: None,
     }
 }
@@ -269,6 +346,7 @@ fn skipped_result(skipped: Skipped) -> CaseResult {
         millis: 0,
         rounds: 0,
         overlaps: Vec::new(),
+        failed_rounds: 0,
         history: None,
     }
 }

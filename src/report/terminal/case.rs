@@ -235,7 +235,7 @@ fn evidence(case: &CaseResult, main: Option<&Finding>, style: &Style) -> Vec<Lin
 }
 
 /// The attempts that decide, or all of a short history if none is named.
-fn deciding<'a>(case: &'a CaseResult, main: Option<&Finding>) -> Vec<&'a Attempt> {
+pub(crate) fn deciding<'a>(case: &'a CaseResult, main: Option<&Finding>) -> Vec<&'a Attempt> {
     let Some(history) = &case.history else { return Vec::new() };
     let names = main.map_or(&[][..], |finding| &finding.attempts);
     let named =
@@ -267,28 +267,47 @@ fn others(case: &CaseResult, main: Option<&Finding>, style: &Style) -> Vec<Line>
 
 /// How to run the case again, and how to send its deciding request alone.
 fn see_again(case: &CaseResult, main: Option<&Finding>, style: &Style, origin: &Origin) -> Vec<Line> {
+    let commands = commands(case, main, style, origin);
+    let mut lines = vec![Line::default()];
+    lines.extend(command("again", "", &commands.again, style));
+    if let Some((note, call)) = &commands.call {
+        lines.extend(command("one call", note, call, style));
+    }
+    lines
+}
+
+/// What to type to see a case again; lines for a POSIX shell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Commands {
+    /// The case.
+    pub(crate) again: Vec<String>,
+    /// The last deciding request alone, with a note about it.
+    pub(crate) call: Option<(String, Vec<String>)>,
+}
+
+/// What to type to see a case again, for lines of the style's width.
+pub(crate) fn commands(case: &CaseResult, main: Option<&Finding>, style: &Style, origin: &Origin) -> Commands {
     let room = style.columns() - COMMAND_INDENT;
     let mut words = vec!["idemproof run".to_owned()];
     words.extend((!origin.again.is_empty()).then(|| style.clean(&origin.again)));
     words.push(quote(&format!("{}/{}", case.id.suite, case.id.case)));
-    let mut lines = vec![Line::default()];
-    lines.extend(command("again", "", &shell_lines(&words, room), style));
-    let Some(attempt) = deciding(case, main).into_iter().next_back() else { return lines };
-    let target = attempt.request.lines().next().unwrap_or_default();
-    let Some((method, path)) = target.split_once(' ') else { return lines };
-    let base = origin.nodes.get(attempt.node).map_or("", |node| node.trim_end_matches('/'));
-    let key_name = origin.key_fields.get(&attempt.operation).map_or("Idempotency-Key", String::as_str);
-    let mut fields = Vec::new();
-    if !attempt.payload.is_empty() {
-        fields.push(("Content-Type", "application/json"));
-    }
-    if let Some(value) = &attempt.key_field {
-        fields.push((key_name, value.as_str()));
-    }
-    let words = curl(method, &format!("{base}{path}"), &fields, &attempt.payload);
-    let note = format!("{}, without the header fields of tenant {}", attempt.name, attempt.tenant);
-    lines.extend(command("one call", &note, &shell_lines(&words, room), style));
-    lines
+    let again = shell_lines(&words, room);
+    let call = deciding(case, main).into_iter().next_back().and_then(|attempt| {
+        let (method, path) = attempt.request.lines().next().unwrap_or_default().split_once(' ')?;
+        let base = origin.nodes.get(attempt.node).map_or("", |node| node.trim_end_matches('/'));
+        let key_name = origin.key_fields.get(&attempt.operation).map_or("Idempotency-Key", String::as_str);
+        let mut fields = Vec::new();
+        if !attempt.payload.is_empty() {
+            fields.push(("Content-Type", "application/json"));
+        }
+        if let Some(value) = &attempt.key_field {
+            fields.push((key_name, value.as_str()));
+        }
+        let words = curl(method, &format!("{base}{path}"), &fields, &attempt.payload);
+        let note = format!("{}, without the header fields of tenant {}", attempt.name, attempt.tenant);
+        Some((note, shell_lines(&words, room)))
+    });
+    Commands { again, call }
 }
 
 /// The indent of lines to be copied. Small, so that most of them fit.

@@ -14,7 +14,7 @@ use crate::{
 
 /// How the bar of a lane ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(in crate::report) enum Mark {
     /// With an answer.
     Answered,
     /// The connection was cut, or nothing was sent.
@@ -25,7 +25,7 @@ pub(super) enum Mark {
 
 /// One line of a timeline.
 #[derive(Debug, Clone)]
-pub(super) struct Lane {
+pub(in crate::report) struct Lane {
     /// What is written in front of it. Clean.
     pub name: String,
     /// Where its bar begins.
@@ -40,11 +40,26 @@ pub(super) struct Lane {
     pub group: Option<Group>,
     /// Whether it is one of the attempts that decide the case.
     pub deciding: bool,
+    /// What it shows.
+    pub source: Source,
+}
+
+/// What a lane shows, by its place in the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::report) enum Source {
+    /// An attempt.
+    Attempt(usize),
+    /// A count of effects.
+    Probe(usize),
+    /// A movement of time.
+    Control(usize),
+    /// Several of these.
+    Several,
 }
 
 /// What attempts are told apart by when there are too many of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Group {
+pub(in crate::report) struct Group {
     /// How it ended: `answered 409`.
     pub end: String,
     /// What else is peculiar to it: payload, tenant, faults.
@@ -54,14 +69,21 @@ pub(super) struct Group {
 }
 
 /// The lanes of a history, in the order in which they begin.
-pub(super) fn lanes(history: &History, deciding: &[String], style: &Style) -> Vec<Lane> {
+pub(in crate::report) fn lanes(history: &History, deciding: &[String], style: &Style) -> Vec<Lane> {
     let context = Context::of(history);
-    let attempts = history.attempts.iter().map(|attempt| {
+    let attempts = history.attempts.iter().enumerate().map(|(index, attempt)| {
         let named = |name: &String| *name == attempt.name || Some(name) == attempt.burst.as_ref();
-        context.attempt(attempt, deciding.iter().any(named), style)
+        let lane = context.attempt(attempt, deciding.iter().any(named), style);
+        Lane { source: Source::Attempt(index), ..lane }
     });
-    let probes = history.probes.iter().map(|probe| probe_lane(probe, context.intents > 1, style));
-    let controls = history.controls.iter().map(|control| control_lane(control, style));
+    let probes = history.probes.iter().enumerate().map(|(index, probe)| {
+        let lane = probe_lane(probe, context.intents > 1, style);
+        Lane { source: Source::Probe(index), ..lane }
+    });
+    let controls = history.controls.iter().enumerate().map(|(index, control)| {
+        let lane = control_lane(control, style);
+        Lane { source: Source::Control(index), ..lane }
+    });
     let mut lanes: Vec<_> = attempts.chain(probes).chain(controls).collect();
     lanes.sort_by_key(|lane| lane.from);
     lanes
@@ -117,7 +139,16 @@ impl<'a> Context<'a> {
             *paint = if matches!(fault.witness, Witness::Witnessed(_)) { Paint::Plain } else { Paint::Yellow };
         }
         let group = Group { end: clean(&end), traits, identity: identity.map(clean) };
-        Lane { name: clean(&attempt.name), from, to, mark, label, group: Some(group), deciding }
+        Lane {
+            name: clean(&attempt.name),
+            from,
+            to,
+            mark,
+            label,
+            group: Some(group),
+            deciding,
+            source: Source::Attempt(0),
+        }
     }
 
     /// Whether a success names what the first success of its key names.
@@ -194,7 +225,7 @@ fn ending(attempt: &Attempt, took: String) -> (Mark, Paint, String, String) {
     }
 }
 
-fn identity_of_success(attempt: &Attempt) -> Option<&str> {
+pub(in crate::report) fn identity_of_success(attempt: &Attempt) -> Option<&str> {
     let response = attempt.response.as_ref().filter(|response| (200..300).contains(&response.status))?;
     response.identity.as_deref().filter(|_| attempt.end == End::Answered)
 }
@@ -220,7 +251,16 @@ fn probe_lane(probe: &Probe, several: bool, style: &Style) -> Lane {
         label.push((Paint::Dim, style.clean(&probe.purpose)));
     }
     let to = probe.ended.max(probe.began);
-    Lane { name: "probe".to_owned(), from: probe.began, to, mark, label, group: None, deciding: false }
+    Lane {
+        name: "probe".to_owned(),
+        from: probe.began,
+        to,
+        mark,
+        label,
+        group: None,
+        deciding: false,
+        source: Source::Probe(0),
+    }
 }
 
 fn control_lane(control: &Control, style: &Style) -> Lane {
@@ -236,7 +276,16 @@ fn control_lane(control: &Control, style: &Style) -> Lane {
         Some(why) => (Mark::Cut, vec![(Paint::Yellow, style.clean(&format!("not done: {what}: {why}")))]),
     };
     let to = control.ended.max(control.began);
-    Lane { name: "time".to_owned(), from: control.began, to, mark, label, group: None, deciding: false }
+    Lane {
+        name: "time".to_owned(),
+        from: control.began,
+        to,
+        mark,
+        label,
+        group: None,
+        deciding: false,
+        source: Source::Control(0),
+    }
 }
 
 /// The kebab-case word that a value is written as in files.

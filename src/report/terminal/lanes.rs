@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    lane::{Group, Lane, Mark, lanes},
+    lane::{Group, Lane, Mark, Source, lanes},
     scale::Scale,
     style::{Line, Paint, Style, render},
     text::{count, millis, pad, width, wrap},
@@ -202,5 +202,6 @@ fn summary_lane<'a>(lanes: impl Iterator<Item = &'a Lane> + Clone, text: String,
         label: vec![(Paint::Bold, text), (Paint::Dim, when)],
         group: None,
         deciding: false,
+        source: Source::Several,
     }
 }

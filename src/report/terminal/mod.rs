@@ -15,6 +15,8 @@ pub use case::{Origin, render_case};
 pub use progress::{Terminal, Verbosity};
 pub use style::Style;
 
-pub(crate) use case::main_finding;
+pub(crate) use case::{commands, deciding, main_finding};
+pub(in crate::report) use lane::{Lane, Mark, Source, identity_of_success, lanes};
 pub(crate) use lanes::timeline_text;
-pub(crate) use text::push_escaped;
+pub(crate) use scale::long_from;
+pub(crate) use text::{clean, fit, millis, push_escaped};

@@ -112,7 +112,7 @@ impl Scale {
 }
 
 /// From which length on stretches are drawn short.
-fn long_from(instants: &[Micros]) -> Option<Micros> {
+pub(crate) fn long_from(instants: &[Micros]) -> Option<Micros> {
     let mut lengths: Vec<_> = instants.windows(2).map(|pair| pair[1] - pair[0]).collect();
     lengths.sort_unstable();
     let mut shorter = 0u128;
@@ -126,7 +126,7 @@ fn long_from(instants: &[Micros]) -> Option<Micros> {
 }
 
 /// The smallest of 1, 2, 5, 10, 20, 50, ... that is not smaller than `least`.
-fn nice(least: u128) -> u128 {
+pub(crate) fn nice(least: u128) -> u128 {
     let mut decade = 1;
     loop {
         for factor in [1, 2, 5] {

@@ -6,7 +6,7 @@ use super::*;
 use crate::{
     history,
     judge::{CaseResult, Verdict},
-    report::{Document, Event, FileError, Junit, Options, ReportError, Reports, Summary, Terminal, Verbosity},
+    report::{Accepted, Document, Event, Junit, Options, ReportError, Reports, Summary, Terminal, Verbosity},
     text::Redactor,
 };
 
@@ -16,19 +16,32 @@ fn cases() -> Vec<CaseResult> {
 
 fn junit(results: &[CaseResult], inconclusive_fails: bool, redactor: &Redactor) -> String {
     let (run, origin) = (fixture::run(), origin());
-    Junit { run: &run, millis: 12_345, results, origin: &origin, inconclusive_fails, redactor }.to_xml().unwrap()
+    Junit {
+        run: &run,
+        millis: 12_345,
+        results,
+        origin: &origin,
+        inconclusive_fails,
+        accepted: &Accepted::default(),
+        redactor,
+    }
+    .to_xml()
+    .unwrap()
 }
 
 fn in_folder(folder: &Path) -> Options {
     Options {
         junit: Some(folder.join("junit.xml")),
         json: Some(folder.join("report.json")),
+        html: Some(folder.join("report.html")),
+        markdown: Some(folder.join("summary.md")),
+        step_summary: Some(folder.join("step.md")),
         history: Some(folder.join("history.jsonl")),
         ..Options::default()
     }
 }
 
-fn reports(options: Options, redactor: &Redactor, out: impl Write + Send + 'static) -> Result<Reports, FileError> {
+fn reports(options: Options, redactor: &Redactor, out: impl Write + Send + 'static) -> Result<Reports, ReportError> {
     let terminal = Terminal::new(Box::new(out), style(80, true), Verbosity::Normal, redactor.clone(), None);
     Reports::create(options, redactor.clone(), terminal)
 }
@@ -108,24 +121,29 @@ fn files_are_valid_at_every_moment_and_written_sparingly() {
     let at = |ms| start + std::time::Duration::from_millis(ms);
     reports.handle_at(Event::Started(fixture::run()), at(0)).unwrap();
     assert_eq!(count_of(path), 0);
-    for (ms, written) in [(100, 0), (509, 0), (515, 3), (1_034, 3), (1_040, 5)] {
+    // A few cases are written at once, more of them with pauses.
+    for written in 1..=16 {
+        reports.handle_at(Event::CaseFinished(Box::new(fixture::passed())), at(100)).unwrap();
+        assert_eq!(count_of(path), written);
+    }
+    for (ms, written) in [(434, 16), (440, 18)] {
         reports.handle_at(Event::CaseFinished(Box::new(fixture::passed())), at(ms)).unwrap();
         assert_eq!(count_of(path), written, "at {ms} ms");
     }
-    reports.handle_at(Event::CaseFinished(Box::new(fixture::lost_response())), at(1_042)).unwrap();
-    reports.handle_at(Event::Interrupted, at(1_043)).unwrap();
-    assert_eq!(count_of(path), 6);
+    reports.handle_at(Event::CaseFinished(Box::new(fixture::lost_response())), at(441)).unwrap();
+    reports.handle_at(Event::Interrupted, at(442)).unwrap();
+    assert_eq!(count_of(path), 19);
     let json: Document = serde_json::from_slice(&fs::read(path.join("report.json")).unwrap()).unwrap();
     assert!(!json.complete && json.summary.interrupted);
     // Histories are there at once.
     let lines = fs::read(path.join("history.jsonl")).unwrap();
     let (_, histories) = history::read(lines.as_slice()).unwrap();
-    assert_eq!(histories.len(), 6);
+    assert_eq!(histories.len(), 19);
     let summary = Summary::of(reports.results(), true, 1_044);
     reports.handle_at(Event::Finished(summary.clone()), at(1_044)).unwrap();
     let json: Document = serde_json::from_slice(&fs::read(path.join("report.json")).unwrap()).unwrap();
     assert!(json.complete && json.summary == summary);
-    assert_eq!(fs::read_dir(path).unwrap().count(), 3);
+    assert_eq!(fs::read_dir(path).unwrap().count(), 6);
 }
 
 #[test]
@@ -170,7 +188,7 @@ fn a_file_that_cannot_be_written_during_the_run_does_not_cost_the_others() {
     fs::create_dir_all(folder.path().join("junit.xml/inside")).unwrap();
     let error = reports.handle(Event::Started(fixture::run())).unwrap_err().to_string();
     assert!(error.contains("junit.xml"), "{error}");
-    reports.handle(Event::CaseFinished(Box::new(fixture::passed()))).unwrap();
+    assert!(reports.handle(Event::CaseFinished(Box::new(fixture::passed()))).is_err());
     assert!(reports.handle(Event::Finished(Summary::of(reports.results(), false, 1))).is_err());
     let json: Document = serde_json::from_slice(&fs::read(folder.path().join("report.json")).unwrap()).unwrap();
     assert!(json.complete && json.cases.len() == 1 && json.cases[0].verdict == Verdict::Passed);
@@ -200,9 +218,10 @@ fn no_output_holds_a_secret() {
     reports.handle(Event::CaseStarted(case.id.clone())).unwrap();
     reports.handle(Event::CaseFinished(Box::new(case))).unwrap();
     reports.handle(Event::Finished(Summary::of(reports.results(), false, 1))).unwrap();
-    let mut outputs = vec![screen.text()];
+    let mut outputs = vec![screen.text(), reports.annotations()];
     outputs.extend(
-        ["junit.xml", "report.json", "history.jsonl"].map(|name| fs::read_to_string(folder.path().join(name)).unwrap()),
+        ["junit.xml", "report.json", "history.jsonl", "report.html"]
+            .map(|name| fs::read_to_string(folder.path().join(name)).unwrap()),
     );
     for output in outputs {
         assert!(output.contains("***"));

@@ -7,7 +7,7 @@ use super::{super::render_case, *};
 use crate::{
     history::{Attempt, Body, Cut, End, FaultRecord, Timing, Witness},
     judge::{CaseResult, Decision, Reason, Verdict},
-    report::{Junit, mask::masked_case},
+    report::{Accepted, Junit, mask::masked_case},
     spec::RULES,
     suite::NetworkFault,
     text::Redactor,
@@ -126,7 +126,7 @@ proptest! {
     #[test]
     fn the_junit_file_can_be_read_and_its_counts_agree(cases in vec(case(), 0..5), inconclusive_fails: bool) {
         let (run, origin, redactor) = (fixture::run(), origin(), Redactor::new());
-        let xml = Junit { run: &run, millis: 1, results: &cases, origin: &origin, inconclusive_fails, redactor: &redactor };
+        let xml = Junit { run: &run, millis: 1, results: &cases, origin: &origin, inconclusive_fails, accepted: &Accepted::default(), redactor: &redactor };
         let xml = xml.to_xml().unwrap();
         let document = roxmltree::Document::parse(&xml).map_err(|error| TestCaseError::fail(error.to_string()))?;
         let elements = |name: &str| document.descendants().filter(|node| node.has_tag_name(name)).count();
@@ -161,7 +161,7 @@ proptest! {
         let case = masked_case(&redactor, &case);
         let cases = [case];
         let (run, origin) = (fixture::run(), origin());
-        let junit = Junit { run: &run, millis: 1, results: &cases, origin: &origin, inconclusive_fails: true, redactor: &redactor };
+        let junit = Junit { run: &run, millis: 1, results: &cases, origin: &origin, inconclusive_fails: true, accepted: &Accepted::default(), redactor: &redactor };
         prop_assert!(!junit.to_xml().unwrap().contains("S3CR"));
         for width in [40, 80] {
             let block = render_case(&cases[0], &style(width, true), &origin);
