@@ -19,10 +19,13 @@ use world::{Step, World};
 struct Core {
     claim: fn(Option<&Record>, &Claim, &Terms) -> Verdict,
     renew: fn(Option<&Record>, OwnerToken, Time, &Terms) -> Result<Record, LostLease>,
-    advance: fn(Option<&Record>, OwnerToken, Recovery, Time, &Terms) -> Result<Record, LostLease>,
-    complete: fn(Option<&Record>, OwnerToken, Answer, Time, &Terms) -> Result<Record, LostLease>,
+    advance: EndOfPhase<Recovery>,
+    complete: EndOfPhase<Answer>,
     release: fn(Option<&Record>, OwnerToken) -> Result<Option<Record>, LostLease>,
 }
+
+/// The end of a phase, at a recovery point or with an answer.
+type EndOfPhase<T> = fn(Option<&Record>, OwnerToken, T, Time, &Terms) -> Result<Record, LostLease>;
 
 const RIGHT: Core = Core { claim, renew, advance, complete, release };
 
