@@ -23,6 +23,7 @@ mod ledger;
 mod lessons;
 mod own;
 mod robust;
+mod runs;
 mod table;
 
 use std::panic::AssertUnwindSafe;
@@ -147,6 +148,11 @@ rows! {
     own::a14_a_thousand_cuts_leave_no_task,
     own::malformed_bodies_are_answered,
     own::stopping_closes_everything,
+    runs::an_interrupted_run_removes_its_proxies_and_no_others,
+    runs::two_runs_share_a_server,
+    runs::a_server_that_never_answers_ends_the_run_with_that_reason,
+    runs::a_server_that_hangs_midway_makes_cases_inconclusive,
+    runs::a_server_that_lies_makes_cases_inconclusive,
     robust::a_thousand_random_cuts_leave_nothing,
     robust::a_hundred_megabytes_in_a_hundred_connections_need_little_memory,
     robust::a_full_table_of_file_descriptors_leaves_the_api_working,

@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::{ChaosError, Client, Proxy, Version};
+use crate::chaos::fault::Ability;
 use crate::chaos::{Stream, Toxic};
 
 /// Longest wait for one thing that should happen at once.
@@ -56,7 +57,39 @@ pub struct SelfTest {
 impl SelfTest {
     /// Whether everything holds.
     pub fn all_hold(&self) -> bool {
-        [&self.echo, &self.limit_zero, &self.limit_exact, &self.primer_resets].into_iter().all(Check::holds)
+        self.checks().iter().all(|(_, check)| check.holds())
+    }
+
+    /// Every guarantee in words, and whether it holds.
+    pub fn checks(&self) -> [(&'static str, &Check); 4] {
+        [
+            ("bytes go through and come back", &self.echo),
+            ("limit_data 0 lets no byte through", &self.limit_zero),
+            ("limit_data cuts at the exact byte", &self.limit_exact),
+            ("a sleeping reset_peer makes every ending a reset", &self.primer_resets),
+        ]
+    }
+
+    /// What faults can be made of, given whether the server has extensions (see [`Client::has_extensions`]).
+    pub fn ability(&self, extensions: bool) -> Ability {
+        let exact = self.limit_zero.holds() && self.limit_exact.holds();
+        Ability { extensions, exact, primer: self.primer_resets.holds() }
+    }
+}
+
+impl std::fmt::Display for SelfTest {
+    /// One line for people: the version and what does not hold.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Toxiproxy {}: ", self.version)?;
+        let failing: Vec<String> = self
+            .checks()
+            .iter()
+            .filter_map(|(what, check)| match check {
+                Check::Holds => None,
+                Check::Fails(why) => Some(format!("it does not hold that {what}: {why}")),
+            })
+            .collect();
+        if failing.is_empty() { f.write_str("all guarantees hold") } else { f.write_str(&failing.join("; ")) }
     }
 }
 
@@ -185,5 +218,29 @@ impl Echo {
             }
         });
         Ok(Self { addr, _tasks: tasks })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_does_not_hold_is_said_and_not_relied_on() {
+        let version = Version::find("{\"version\": \"2.12.0\"}").unwrap();
+        let (holds, fails) = (Check::Holds, Check::Fails("closed after 5 bytes, instead of 4".to_owned()));
+        let all = SelfTest {
+            version,
+            echo: holds.clone(),
+            limit_zero: holds.clone(),
+            limit_exact: holds.clone(),
+            primer_resets: holds,
+        };
+        assert_eq!(all.to_string(), "Toxiproxy 2.12.0: all guarantees hold");
+        assert!(all.ability(false).exact && all.ability(false).primer && !all.ability(false).extensions);
+        let weak = SelfTest { limit_exact: fails, ..all };
+        assert!(!weak.all_hold() && !weak.ability(true).exact && weak.ability(true).primer);
+        assert!(weak.to_string().ends_with("cuts at the exact byte: closed after 5 bytes, instead of 4"), "{weak}");
     }
 }

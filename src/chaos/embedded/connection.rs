@@ -1,7 +1,9 @@
-//! One proxied connection: two sockets, a [`Link`] and a [`Tap`] for each direction, and one task that serves both.
+//! One proxied connection: two sockets, a [`Side`] for each direction, and one task that serves both.
 //!
 //! The task looks at control messages first and never waits for anything else alone, so a change of toxics is
 //! applied at once even when a peer does not read, and its sender knows that no later byte escapes it.
+
+mod side;
 
 use std::future::poll_fn;
 use std::io;
@@ -10,7 +12,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use bytes::{Buf, BufMut, BytesMut};
 use serde_json::json;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -21,16 +22,12 @@ use super::definition::Definition;
 use super::dial::Dial;
 use super::leave::{self, Answering};
 use super::ledger::{Page, SocketEnd};
-use super::link::{Change, Link};
-use super::rng::Rng;
-use super::scan::Speech;
-use super::stage::{Chunk, Item};
-use super::tap::{Tap, Unanswered};
+use super::link::Change;
+use super::tap::Unanswered;
 use super::trigger::{Cut, Deed, Ending, Trigger};
 use crate::chaos::Stream;
+use side::{Side, note_end};
 
-/// Largest read, as in Toxiproxy.
-const CHUNK: usize = 32 * 1024;
 /// Turns before the task lets others run.
 const TURNS: usize = 32;
 
@@ -63,196 +60,12 @@ pub(super) struct Setting {
     pub(super) seed: u64,
 }
 
-/// One direction at work.
-#[derive(Debug)]
-struct Side {
-    stream: Stream,
-    link: Link,
-    tap: Tap,
-    buffer: BytesMut,
-}
-
-/// What a turn has done.
-#[derive(Default)]
-struct Turn {
-    moved: bool,
-    /// When a toxic wants to be asked again.
-    wake: Option<Instant>,
-    /// The trigger that has hit.
-    hit: Option<Arc<Trigger>>,
-}
-
-impl Side {
-    fn new(stream: Stream, setting: &Setting, now: Instant) -> Self {
-        let (toxics, salt) = match stream {
-            Stream::Upstream => (&setting.upstream_toxics, 1),
-            Stream::Downstream => (&setting.downstream_toxics, 2),
-        };
-        let link = Link::new(toxics, now, Rng::seeded(setting.seed).fork(salt));
-        Self { stream, link, tap: Tap::new(stream, setting.number, &setting.triggers), buffer: BytesMut::new() }
-    }
-
-    /// Moves what can be moved from `source` to `dest`, up to the first trigger that hits. An ended direction closes
-    /// its destination fully.
-    fn turn(
-        &mut self,
-        cx: &mut Context<'_>,
-        now: Instant,
-        (source, dest): (&Option<TcpStream>, &mut Option<TcpStream>),
-        (page, unanswered): (&Page, &mut Unanswered),
-    ) -> Turn {
-        let mut turn = Turn { wake: self.link.pump(now), ..Turn::default() };
-        let (mut read_bytes, mut written_bytes) = (0, 0);
-        loop {
-            if let Some(hit) = self.tap.due(page, unanswered) {
-                turn.moved = true;
-                turn.hit = Some(hit);
-                break;
-            }
-            if self.tap.is_held(page) {
-                break;
-            }
-            let Some(item) = self.link.output().front_mut() else { break };
-            let (Item::Data(chunk), Some(socket)) = (item, dest.as_ref()) else {
-                self.end(source, dest, page, unanswered);
-                turn.moved = true;
-                break;
-            };
-            if chunk.bytes.is_empty() {
-                self.link.output().pop_front();
-                continue;
-            }
-            self.tap.scan(&chunk.bytes, unanswered);
-            // A boundary at the very beginning comes before any byte.
-            let allowed = self.tap.allowed(chunk.bytes.len());
-            if allowed == 0 {
-                turn.moved = true;
-                continue;
-            }
-            match write(cx, socket, chunk.bytes.get(..allowed).unwrap_or_default()) {
-                Poll::Pending => break,
-                Poll::Ready(Ok(written)) => {
-                    turn.moved = true;
-                    written_bytes += written as u64;
-                    self.tap.wrote(chunk.bytes.get(..written).unwrap_or_default(), page);
-                    chunk.bytes.advance(written);
-                    if chunk.bytes.is_empty() {
-                        self.link.output().pop_front();
-                    }
-                }
-                Poll::Ready(Err(_)) => {
-                    *dest = None;
-                    note_end(page, self.stream, SocketEnd::PeerReset, "broke off");
-                    self.link.push(Item::End);
-                    self.link.output().clear();
-                    turn.moved = true;
-                    break;
-                }
-            }
-        }
-        if turn.hit.is_none() && self.link.wants_input() {
-            let read = source.as_ref().map_or(Poll::Ready(Ok(0)), |socket| read(cx, socket, &mut self.buffer));
-            match read {
-                Poll::Pending => {}
-                // A reset of the peer is passed on like an orderly end, as Toxiproxy does.
-                Poll::Ready(ended @ (Ok(0) | Err(_))) => {
-                    let other = if self.stream == Stream::Upstream { Stream::Downstream } else { Stream::Upstream };
-                    match ended {
-                        _ if source.is_none() => {}
-                        Ok(_) => note_end(page, other, SocketEnd::PeerClosed, "closed the connection"),
-                        Err(_) => note_end(page, other, SocketEnd::PeerReset, "reset the connection"),
-                    }
-                    self.link.push(Item::End);
-                    turn.moved = true;
-                }
-                Poll::Ready(Ok(count)) => {
-                    read_bytes += count as u64;
-                    let bytes = self.buffer.split().freeze();
-                    self.link.push(Item::Data(Chunk { bytes, stamp: Instant::now() }));
-                    turn.moved = true;
-                }
-            }
-        }
-        if read_bytes + written_bytes > 0 {
-            let mut entry = page.write();
-            let flow = if self.stream == Stream::Upstream { &mut entry.up } else { &mut entry.down };
-            flow.add(read_bytes, written_bytes, now);
-            if entry.speech == Speech::Unknown && self.stream == Stream::Upstream {
-                entry.speech = self.tap.speech();
-            }
-        }
-        turn
-    }
-
-    /// The end has come out of the chain, or there is nowhere left to write to.
-    fn end(
-        &mut self,
-        source: &Option<TcpStream>,
-        dest: &mut Option<TcpStream>,
-        page: &Page,
-        unanswered: &mut Unanswered,
-    ) {
-        self.tap.finish(page, unanswered);
-        if let Some(toxic) = self.link.ended_by() {
-            page.write().because(format!("toxic {toxic}"));
-        }
-        let how = if self.link.wants_reset() { SocketEnd::Reset } else { SocketEnd::Closed };
-        if how == SocketEnd::Reset {
-            for socket in source.iter().chain(dest.iter()) {
-                // A socket that is already broken needs no reset.
-                let _ = socket.set_zero_linger();
-            }
-        }
-        if dest.take().is_some() {
-            let mut entry = page.write();
-            let end = if self.stream == Stream::Upstream { &mut entry.server } else { &mut entry.client };
-            end.get_or_insert(how);
-        }
-        self.link.output().clear();
-    }
-}
-
-/// Notes how the peer behind the destination of `stream` has ended its socket.
-fn note_end(page: &Page, stream: Stream, end: SocketEnd, what: &str) {
-    let mut entry = page.write();
-    let (who, seen) = match stream {
-        Stream::Upstream => ("server", &mut entry.server),
-        Stream::Downstream => ("client", &mut entry.client),
-    };
-    seen.get_or_insert(end);
-    entry.because(format!("the {who} {what}"));
-}
-
 /// Waits until the client has left. Bytes that it has sent stay where they are.
 async fn hang_up(client: &Option<TcpStream>) {
     let Some(client) = client else { return };
     while client.ready(tokio::io::Interest::READABLE).await.is_ok_and(|ready| !ready.is_read_closed()) {
         // Unread bytes keep it readable, so that only time can tell.
         tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
-
-fn write(cx: &mut Context<'_>, socket: &TcpStream, bytes: &[u8]) -> Poll<io::Result<usize>> {
-    loop {
-        std::task::ready!(socket.poll_write_ready(cx))?;
-        match socket.try_write(bytes) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            done => return Poll::Ready(done),
-        }
-    }
-}
-
-fn read(cx: &mut Context<'_>, socket: &TcpStream, buffer: &mut BytesMut) -> Poll<io::Result<usize>> {
-    // Small chunks share a block, so that many of them in a latency do not hold a block each.
-    if buffer.capacity() < CHUNK / 8 {
-        buffer.reserve(CHUNK);
-    }
-    loop {
-        std::task::ready!(socket.poll_read_ready(cx))?;
-        match socket.try_read_buf(&mut (&mut *buffer).limit(CHUNK)) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            done => return Poll::Ready(done),
-        }
     }
 }
 
@@ -448,13 +261,13 @@ impl Connection {
                 return Poll::Ready(Over::Cut(cut));
             }
             let known = (&self.page, &mut self.unanswered);
-            let up = self.up.turn(cx, now, (&self.client, &mut self.server), known);
+            let up = self.up.turn(cx, now, (&mut self.client, &mut self.server), known);
             if let Some(hit) = up.hit {
                 self.hit(hit, Stream::Upstream, now);
                 continue;
             }
             let known = (&self.page, &mut self.unanswered);
-            let down = self.down.turn(cx, now, (&self.server, &mut self.client), known);
+            let down = self.down.turn(cx, now, (&mut self.server, &mut self.client), known);
             if let Some(hit) = down.hit {
                 self.hit(hit, Stream::Downstream, now);
                 continue;

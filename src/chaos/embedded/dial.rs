@@ -54,7 +54,10 @@ impl Dial {
     }
 
     pub(super) async fn connect(self, upstream: String) -> io::Result<TcpStream> {
-        tokio::time::sleep(self.delay).await;
+        // Even a sleep of nothing would last until the next tick of the timer.
+        if !self.delay.is_zero() {
+            tokio::time::sleep(self.delay).await;
+        }
         match self.mode {
             Mode::Refuse => Err(io::Error::new(io::ErrorKind::ConnectionRefused, "refused by the dial setting")),
             Mode::Blackhole => std::future::pending().await,

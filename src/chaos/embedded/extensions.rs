@@ -1,4 +1,17 @@
 //! The part of the API that Toxiproxy does not have, under `/idemproof`, which a real one answers with 404.
+//!
+//! | verb, path below `/idemproof` | body | what |
+//! |---|---|---|
+//! | GET (nothing) | - | the seed, and which extensions there are |
+//! | GET, POST `/proxies/{p}/triggers` | a trigger: `at`, `do`, and which exchanges | list, or add |
+//! | GET, DELETE `/proxies/{p}/triggers/{t}` | - | show with `fired`, or remove |
+//! | POST `/proxies/{p}/triggers/{t}/release` | - | let go what it holds, for good |
+//! | GET `/proxies/{p}/connections[/{n}]` | - | the ledger |
+//! | DELETE `/proxies/{p}/connections/{n}` | `client`, `server`: `close`, `reset`, ... | cut one |
+//! | POST `/proxies/{p}/wait` | `until`, `count`, `connection`, `after`, `within` | long-poll; 408 when it has not happened |
+//! | GET, POST `/proxies/{p}/dial` | `mode`, `delay` | how the upstream is reached from now on |
+//!
+//! Codes and errors are those of the rest of the API.
 
 use std::time::Duration;
 
