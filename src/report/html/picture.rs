@@ -230,7 +230,7 @@ impl Canvas<'_> {
         let bold = if lane.deciding { "name deciding" } else { "name" };
         let sign = if lane.deciding { "▸ " } else { "" };
         let label: Vec<_> = lane.label.iter().map(|(_, text)| text.as_str()).collect();
-        let label = label.join("  ");
+        let label = label.join(" · ");
         let wrong = if label.contains("<--") { " wrong" } else { "" };
         let _ = write!(
             out,
