@@ -85,16 +85,7 @@ impl<'a> Seen<'a> {
     /// The status and identity of a success. A 2xx is one even if the target file forgot it: the status of a replay
     /// is compared, not presumed.
     pub fn success<'s>(&self, attempt: &'s Attempt) -> Option<Success<'s>> {
-        let response = answer(attempt)?;
-        let in_flight = !self.schedule.operation.success.contains(response.status)
-            && self.policy.in_flight_status.contains(response.status);
-        let good = self.schedule.operation.success.contains(response.status)
-            || ((200..300).contains(&response.status) && !in_flight);
-        good.then(|| Success {
-            attempt,
-            response,
-            identity: response.identity.as_deref().filter(|identity| tells_apart(attempt, identity)),
-        })
+        success(&self.schedule.operation, attempt)
     }
 
     /// All successes, in the order in which they were begun.
@@ -244,6 +235,19 @@ pub struct Success<'a> {
     pub response: &'a crate::history::Response,
     /// What it names, if it names anything.
     pub identity: Option<&'a str>,
+}
+
+/// The status and identity of a success, as the operation knows it.
+pub(super) fn success<'s>(operation: &crate::target::Operation, attempt: &'s Attempt) -> Option<Success<'s>> {
+    let response = answer(attempt)?;
+    let declared = operation.success.contains(response.status);
+    let in_flight = !declared && operation.policy.in_flight_status.contains(response.status);
+    let good = declared || ((200..300).contains(&response.status) && !in_flight);
+    good.then(|| Success {
+        attempt,
+        response,
+        identity: response.identity.as_deref().filter(|identity| tells_apart(attempt, identity)),
+    })
 }
 
 /// The whole answer, if one came.

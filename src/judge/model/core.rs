@@ -56,7 +56,7 @@ fn persuasion(observation: &Observation) -> u8 {
     match observation.outcome {
         Outcome::Effects(..) => 0,
         Outcome::Failure(_) => 1,
-        Outcome::Lost | Outcome::Unknown | Outcome::Cut | Outcome::Refused => 2,
+        Outcome::Lost | Outcome::Unknown | Outcome::Cut | Outcome::Refused | Outcome::Rejected => 2,
         Outcome::Conflict | Outcome::Mismatch => 3,
         Outcome::Replayed(_) | Outcome::Success(_) => 4,
     }

@@ -7,8 +7,10 @@
 //! that is, [`core`] weakens the evidence to say why, and [`solve`] finds the limits of unknown values.
 //! [`partition`] makes the model's histories from recorded ones.
 
+mod across;
 mod bits;
 mod core;
+mod partition;
 mod record;
 mod search;
 mod severity;
@@ -18,7 +20,9 @@ mod steps;
 mod zone;
 
 pub use self::{
+    across::{Crossing, crossings},
     core::weaken,
+    partition::{Alternative, Key, partition},
     record::{Bound, FOREVER, KeyHistory, Observation, Outcome, Rules, Time},
     search::{Answer, BUDGET, Rejection, explain},
     severity::{Level, Ruling, judge_key},

@@ -41,6 +41,8 @@ pub enum Outcome {
     Mismatch,
     /// Refused for a reason that has nothing to do with keys.
     Refused,
+    /// Refused by the handler, or before a key is looked at: it may have held the key, and has no effect.
+    Rejected,
     /// No answer, or one of a gateway: it may have executed, now or later, or not.
     Lost,
     /// What came of it is left out of account. As lost, and no limit of a lost owner concerns it.

@@ -24,6 +24,8 @@ pub(super) enum Owner {
     Lost(u32),
     /// The same, where it is left out of account what was heard.
     Unknown(u32),
+    /// An attempt with this payload that its handler will refuse.
+    Rejected(u32),
     /// The same, of a request that was cut: it comes to nothing.
     Cut(u32),
     /// An attempt whose answer is known, by its index.
@@ -35,6 +37,8 @@ pub(super) enum Owner {
 pub(super) enum Stored {
     Success(Option<u32>),
     Failure(Option<u32>),
+    /// A refusal of the handler, which may be answered to anybody at any time.
+    Refusal,
 }
 
 /// A state that the server may be in, with what it took to get there.
@@ -121,7 +125,7 @@ impl<'a> Table<'a> {
     /// The payload of the owner.
     pub(super) fn payload(&self, owner: Owner) -> u32 {
         match owner {
-            Owner::Lost(payload) | Owner::Unknown(payload) | Owner::Cut(payload) => payload,
+            Owner::Lost(payload) | Owner::Unknown(payload) | Owner::Rejected(payload) | Owner::Cut(payload) => payload,
             Owner::Known(index) => self.all[index as usize].payload,
         }
     }

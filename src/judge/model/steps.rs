@@ -1,7 +1,7 @@
 //! What a server that is right may do next, and which answers it gives in a state.
 
 use super::{
-    record::{Outcome, Time},
+    record::{Bound, Outcome, Time},
     state::{Owner, Phase, State, Stored, Table},
     zone::Zone,
 };
@@ -74,10 +74,16 @@ impl Table<'_> {
                 };
                 rules.refuses_freely || held.is_some_and(|payload| !rules.same(payload, asked.payload))
             }
-            Outcome::Refused => true,
+            Outcome::Refused | Outcome::Rejected => true,
             Outcome::Lost | Outcome::Unknown | Outcome::Cut => false,
             Outcome::Effects(least, most) => {
-                let running = running.is_some_and(|owner| !matches!(owner, Owner::Cut(_)));
+                let running = running.is_some_and(|owner| match owner {
+                    Owner::Lost(_) | Owner::Unknown(_) => true,
+                    Owner::Cut(_) | Owner::Rejected(_) => false,
+                    Owner::Known(index) => {
+                        matches!(self.all[index as usize].outcome, Outcome::Success(_) | Outcome::Failure(_))
+                    }
+                });
                 let possible = state.effects + state.maybe + u32::from(running);
                 state.effects <= most && least <= possible
             }
@@ -136,12 +142,16 @@ impl Table<'_> {
             let owner = match class {
                 Class::Lost(payload) => Owner::Lost(payload),
                 Class::Unknown(payload) => Owner::Unknown(payload),
+                Class::Rejected(payload) => Owner::Rejected(payload),
                 Class::Cut(payload) => Owner::Cut(payload),
                 _ => Owner::Known(index as u32),
             };
             let zone = if self.rules.timed() { state.zone.begun() } else { state.zone };
             let mut next = state.to(Phase::InFlight(owner), zone);
             next.owned.add(self.place[index]);
+            if matches!(owner, Owner::Known(_)) {
+                next.explained.remove(self.place[index]);
+            }
             self.enter(next, slice, found);
         }
     }
@@ -152,12 +162,17 @@ impl Table<'_> {
         let payload = asked.payload;
         let rules = self.rules;
         let fresh = !state.owned.has(place);
-        let waiting = fresh && !state.explained.has(place);
+        // Where keys expire, an answer that names no result of its own may be explained by a stored one and yet be an
+        // execution of a later life, which explains other refusals and counts.
+        let again = rules.retention != Bound::Never
+            && matches!(asked.outcome, Outcome::Success(None) | Outcome::Failure(_));
         let outlives = rules.lease.least().is_some_and(|lease| asked.to - asked.from >= lease);
+        let waiting = fresh && (again || outlives || !state.explained.has(place));
         let mut classes = [None; 3];
         match asked.outcome {
             Outcome::Lost if fresh => classes[0] = Some(Class::Lost(payload)),
             Outcome::Unknown if fresh => classes[0] = Some(Class::Unknown(payload)),
+            Outcome::Rejected if fresh => classes[0] = Some(Class::Rejected(payload)),
             Outcome::Cut if fresh => classes[0] = Some(Class::Cut(payload)),
             Outcome::Failure(_) if rules.refuses_freely && fresh => classes[0] = Some(Class::Lost(payload)),
             Outcome::Success(id) if waiting => {
@@ -172,10 +187,17 @@ impl Table<'_> {
         }
         let answers = !matches!(
             asked.outcome,
-            Outcome::Lost | Outcome::Unknown | Outcome::Cut | Outcome::Refused | Outcome::Effects(..)
+            Outcome::Lost
+                | Outcome::Unknown
+                | Outcome::Cut
+                | Outcome::Refused
+                | Outcome::Rejected
+                | Outcome::Effects(..)
         );
-        if answers && waiting && outlives {
-            classes[2] = Some(Class::Fenced(asked.outcome, payload));
+        // Where refusals are free, nobody needs to have been an owner for one.
+        let refusal = matches!(asked.outcome, Outcome::Conflict | Outcome::Mismatch);
+        if answers && waiting && outlives && !(refusal && rules.refuses_freely) {
+            classes[2] = Some(Class::Fenced(index));
         }
         classes.into_iter().flatten()
     }
@@ -198,6 +220,8 @@ impl Table<'_> {
         };
         match owner {
             Owner::Cut(_) => {}
+            // Whether a refusal of the handler is stored is another matter than whether a failure is.
+            Owner::Rejected(payload) => self.enter(done(Stored::Refusal, payload), slice, found),
             Owner::Lost(payload) | Owner::Unknown(payload) => {
                 self.enter(success(done(Stored::Success(None), payload)), slice, found);
                 if self.rules.store {
@@ -245,7 +269,7 @@ impl Table<'_> {
     fn lose(&self, state: &State, owner: Owner, slice: Slice<'_>, found: &mut Vec<State>) {
         let rules = self.rules;
         let freely = match owner {
-            Owner::Cut(_) => true,
+            Owner::Cut(_) | Owner::Rejected(_) => true,
             Owner::Lost(_) | Owner::Unknown(_) => rules.release || rules.cancels || rules.stuck.is_some(),
             Owner::Known(_) => false,
         };
@@ -303,12 +327,14 @@ impl Table<'_> {
 enum Class {
     Lost(u32),
     Unknown(u32),
+    Rejected(u32),
     Cut(u32),
     Success(Option<u32>, u32),
     Released(u32),
     Stored(Option<u32>, u32),
-    /// Will lose the key to another one, and be answered as if it had never had it.
-    Fenced(Outcome, u32),
+    /// Will lose the key to another one, and be answered as if it had never had it. Each is a class of its own: both
+    /// the time that it needs and the time that it leaves matter.
+    Fenced(usize),
 }
 
 impl Class {
@@ -320,6 +346,6 @@ impl Class {
 
     /// Whether it does not matter any more who it was.
     fn is_anonymous(self) -> bool {
-        matches!(self, Self::Lost(_) | Self::Unknown(_) | Self::Cut(_))
+        matches!(self, Self::Lost(_) | Self::Unknown(_) | Self::Rejected(_) | Self::Cut(_))
     }
 }
