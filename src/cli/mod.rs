@@ -4,6 +4,7 @@ mod args;
 mod check;
 mod dry_run;
 mod exit;
+mod judge;
 mod list;
 mod run;
 mod serve;
@@ -45,6 +46,7 @@ pub fn main() -> ExitCode {
             Some(Command::Serve(args)) => serve::serve(args).await,
             Some(Command::Check(args)) => check::check(&args),
             Some(Command::List(args)) => list::list(&args).await,
+            Some(Command::Judge(args)) => judge::judge(&args),
         }
     });
     // A blocking call of a store may still be under way; its thread is not waited for.

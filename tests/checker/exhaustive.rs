@@ -49,8 +49,7 @@ pub(crate) fn explains(history: &KeyHistory, rules: &Rules) -> bool {
         || rules.retention_most.is_some()
         || matches!(rules.lease, Bound::AtLeast(span) if span > 0)
         || matches!(rules.retention, Bound::AtLeast(span) if span > 0);
-    let mut search =
-        Search { history, rules, steps: Vec::new(), gaps: Vec::new(), tried: HashSet::new(), timed };
+    let mut search = Search { history, rules, steps: Vec::new(), gaps: Vec::new(), tried: HashSet::new(), timed };
     search.go(&Here {
         phase: Phase::Free(None),
         since: 0,
@@ -177,11 +176,7 @@ impl Search<'_> {
                 same(owner) && named
             }
             (Outcome::Failure(_), _) if rules.refuses_freely => true,
-            (Outcome::Failure(_), phase)
-                if here.owned & (1 << index) != 0 && phase != Phase::InFlight(index) =>
-            {
-                true
-            }
+            (Outcome::Failure(_), phase) if here.owned & (1 << index) != 0 && phase != Phase::InFlight(index) => true,
             (Outcome::Failure(id), Phase::Completed(false, owner, stored))
                 if all[owner].outcome != Outcome::Rejected =>
             {
@@ -265,8 +260,8 @@ impl Search<'_> {
             }
             next
         };
-        let lost = asked.outcome == Outcome::Lost
-            || (matches!(asked.outcome, Outcome::Failure(_)) && rules.refuses_freely);
+        let lost =
+            asked.outcome == Outcome::Lost || (matches!(asked.outcome, Outcome::Failure(_)) && rules.refuses_freely);
         let lost_key = Here { phase: freed, ..here.clone() };
         if let Some(lease) = least(rules.lease)
             && self.step(here, ANY, Some(lease), lost_key.clone())
@@ -274,8 +269,7 @@ impl Search<'_> {
             return true;
         }
         if lost {
-            return ((rules.release || rules.cancels || rules.stuck.is_some())
-                && self.step(here, ANY, None, lost_key))
+            return ((rules.release || rules.cancels || rules.stuck.is_some()) && self.step(here, ANY, None, lost_key))
                 || self.step(here, ANY, None, completed(true, None, false))
                 || (rules.store && self.step(here, ANY, None, completed(false, None, false)));
         }

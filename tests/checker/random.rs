@@ -106,7 +106,12 @@ fn the_search_decides_as_exhaustive_search_does() {
         let wanted = explains(&history, &rules);
         let found = explain(&history, &rules, BUDGET);
         assert_ne!(found, Answer::TooMuch, "seed {seed}");
-        assert_eq!(found == Answer::Explained, wanted, "seed {seed}: {rules:?}\n{}", history.observations.iter().map(|o| format!("{o:?}\n")).collect::<String>());
+        assert_eq!(
+            found == Answer::Explained,
+            wanted,
+            "seed {seed}: {rules:?}\n{}",
+            history.observations.iter().map(|o| format!("{o:?}\n")).collect::<String>()
+        );
         accepted += u64::from(wanted);
     }
     println!("{count} histories, {accepted} explained");

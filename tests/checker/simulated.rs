@@ -255,8 +255,7 @@ fn perform(server: Server, dice: &mut Dice, declared: &mut Rules) -> (KeyHistory
         world.handle(now, event, dice);
     }
     let observations = world.attempts.iter().map(|attempt| {
-        let (to, outcome) =
-            attempt.end.unwrap_or((attempt.cut.unwrap_or(attempt.start + 200_000), Outcome::Lost));
+        let (to, outcome) = attempt.end.unwrap_or((attempt.cut.unwrap_or(attempt.start + 200_000), Outcome::Lost));
         Observation { from: attempt.start, to: to.max(attempt.start), payload: attempt.payload, outcome }
     });
     let without = KeyHistory { observations: observations.collect() };

@@ -12,11 +12,13 @@ mod bits;
 mod core;
 mod partition;
 mod record;
+mod run;
 mod search;
 mod severity;
 mod solve;
 mod state;
 mod steps;
+mod words;
 mod zone;
 
 pub use self::{
@@ -24,7 +26,9 @@ pub use self::{
     core::weaken,
     partition::{Alternative, Key, partition},
     record::{Bound, FOREVER, KeyHistory, Observation, Outcome, Rules, Time},
+    run::{Inferred, Tally},
     search::{Answer, BUDGET, Rejection, explain},
     severity::{Level, Ruling, judge_key},
     solve::{Limits, solve},
+    words::{Accusation, accuse},
 };

@@ -82,7 +82,14 @@ pub fn partition(history: &History, operation: &Operation) -> Vec<Key> {
         let outcomes: Vec<_> = all.iter().map(|attempt| view.outcome(attempt, &mut names)).collect();
         let mut attempts: Vec<_> = places.into_iter().map(Some).collect();
         let spans: Vec<_> = all.iter().map(|attempt| clock.interval(start(attempt), attempt.timing.ended)).collect();
-        let count = count(history, tenant, name, &clock);
+        let mut count = count(history, tenant, name, &clock);
+        // 202 promises an effect for later, and the count may have been too early for it.
+        let promised = |attempt: &&Attempt| answer(attempt).is_some_and(|response| response.status == 202);
+        if let Some(Observation { outcome: Outcome::Effects(_, most), .. }) = &mut count
+            && all.iter().any(promised)
+        {
+            *most = u32::MAX;
+        }
         if count.is_some() {
             attempts.push(None);
         }

@@ -77,6 +77,8 @@ pub fn judge_key(history: &KeyHistory, rules: &Rules, budget: u32) -> Ruling {
 impl KeyHistory {
     /// Whether nothing in it could have contradicted a server: all was lost or refused outside, and nothing counted.
     pub fn is_vacuous(&self) -> bool {
-        self.observations.iter().all(|o| matches!(o.outcome, Outcome::Lost | Outcome::Unknown | Outcome::Cut | Outcome::Refused | Outcome::Rejected))
+        self.observations.iter().all(|o| {
+            matches!(o.outcome, Outcome::Lost | Outcome::Unknown | Outcome::Cut | Outcome::Refused | Outcome::Rejected)
+        })
     }
 }

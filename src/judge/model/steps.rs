@@ -123,11 +123,8 @@ impl Table<'_> {
                 match chosen.iter_mut().find(|(known, _)| *known == class) {
                     None => chosen.push((class, *index)),
                     Some((_, best)) => {
-                        let better = if class.wants_latest() {
-                            ends(*index) > ends(*best)
-                        } else {
-                            ends(*index) < ends(*best)
-                        };
+                        let better =
+                            if class.wants_latest() { ends(*index) > ends(*best) } else { ends(*index) < ends(*best) };
                         if better {
                             *best = *index;
                         }
@@ -164,8 +161,8 @@ impl Table<'_> {
         let fresh = !state.owned.has(place);
         // Where keys expire, an answer that names no result of its own may be explained by a stored one and yet be an
         // execution of a later life, which explains other refusals and counts.
-        let again = rules.retention != Bound::Never
-            && matches!(asked.outcome, Outcome::Success(None) | Outcome::Failure(_));
+        let again =
+            rules.retention != Bound::Never && matches!(asked.outcome, Outcome::Success(None) | Outcome::Failure(_));
         let outlives = rules.lease.least().is_some_and(|lease| asked.to - asked.from >= lease);
         let waiting = fresh && (again || outlives || !state.explained.has(place));
         let mut classes = [None; 3];
@@ -273,11 +270,7 @@ impl Table<'_> {
             Owner::Lost(_) | Owner::Unknown(_) => rules.release || rules.cancels || rules.stuck.is_some(),
             Owner::Known(_) => false,
         };
-        let zone = if freely {
-            Some(state.zone)
-        } else {
-            rules.lease.least().and_then(|lease| state.zone.aged(lease))
-        };
+        let zone = if freely { Some(state.zone) } else { rules.lease.least().and_then(|lease| state.zone.aged(lease)) };
         if let Some(zone) = zone {
             let next = state.to(self.freed(self.payload(owner)), zone.forgotten());
             self.enter(next, slice, found);
