@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "checker/command.rs"]
+mod command;
 #[path = "checker/exhaustive.rs"]
 mod exhaustive;
 #[path = "checker/random.rs"]
