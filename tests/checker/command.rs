@@ -121,6 +121,24 @@ fn what_ends_a_file_is_said_and_what_came_before_is_judged() {
 }
 
 #[test]
+fn a_documented_time_decides_to_the_millisecond() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("policy.yaml");
+    let text = "target: t\noperations:\n  create: { request: POST / }\npolicy: { retention: 100s }\n";
+    std::fs::write(&policy, text).unwrap();
+    let with = |from: u64| {
+        let text = file(&[history(&[attempt("a", 0, 10, 201, Some(1)), attempt("b", from, from + 10, 201, Some(2))])]);
+        judge(text.as_bytes(), &["--policy", policy.to_str().unwrap()])
+    };
+    let (code, out, err) = with(80_000);
+    assert_eq!(code, 1, "{out}{err}");
+    assert!(out.contains("right only if a completed key may be forgotten after 80.010 s"), "{out}");
+    // A second is left for clocks that count whole ones.
+    assert_eq!(with(98_989).0, 1);
+    assert_eq!(with(98_990).0, 0);
+}
+
+#[test]
 fn nothing_to_judge_from_is_no_pass_for_a_gate() {
     let mut lost = attempt("a", 0, 10, 201, None);
     lost["end"] = json!("timed-out");

@@ -8,7 +8,7 @@ use super::{
     steps::Slice,
 };
 
-/// How many states are looked at for one key before the search gives up.
+/// How much work is done for one key before the search gives up: one unit for a state, and for 16 comparisons.
 pub const BUDGET: u32 = 400_000;
 
 /// What the search comes to.
@@ -40,7 +40,7 @@ pub fn explain(history: &KeyHistory, rules: &Rules, budget: u32) -> Answer {
     ends.sort_by_key(|index| rules.closes(&all[*index]));
     let Some(first) = order.first().map(|index| all[*index].from) else { return Answer::Explained };
 
-    let mut sweep = Sweep { table: &table, states: vec![State::first(first)], left: budget, retired: HashMap::new() };
+    let mut sweep = Sweep { table: &table, states: vec![State::first(first)], left: budget, by_phase: HashMap::new() };
     let results = last_uses(&history, rules);
     let (mut next, mut over, mut done) = (0, 0, 0);
     let mut open: Vec<usize> = Vec::new();
@@ -104,15 +104,15 @@ fn last_uses(history: &KeyHistory, rules: &Rules) -> Vec<(Time, u32)> {
 struct Sweep<'a> {
     table: &'a Table<'a>,
     states: Vec<State>,
-    /// How many more states may be looked at.
+    /// How much more work may be done.
     left: u32,
-    retired: HashMap<Phase, Vec<usize>>,
+    by_phase: HashMap<Phase, Vec<usize>>,
 }
 
 impl Sweep<'_> {
     /// Follows every step that is possible within a slice. Whether the budget lasted.
     fn spread(&mut self, slice: Slice<'_>) -> bool {
-        self.retired.clear();
+        self.by_phase.clear();
         let mut kept: Vec<Option<State>> = Vec::new();
         let mut waiting: VecDeque<usize> = VecDeque::new();
         let mut found: Vec<State> = Vec::new();
@@ -124,12 +124,12 @@ impl Sweep<'_> {
         }
         loop {
             for mut state in found.drain(..) {
-                if self.left == 0 {
-                    return false;
-                }
-                self.left -= 1;
                 self.table.settle(&mut state, slice);
-                let same = self.retired.entry(state.phase).or_default();
+                let same = self.by_phase.entry(state.phase).or_default();
+                // Comparing is work as well: the budget bounds the time, not only the memory.
+                let work = 1 + u32::try_from(same.len() / 16).unwrap_or(u32::MAX);
+                let Some(left) = self.left.checked_sub(work) else { return false };
+                self.left = left;
                 if same.iter().any(|at| kept[*at].as_ref().is_some_and(|known| known.covers(&state))) {
                     continue;
                 }

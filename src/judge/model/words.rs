@@ -3,9 +3,10 @@
 use super::{
     core::weaken,
     partition::{Alternative, Key},
-    record::{Observation, Outcome, Time},
+    record::{Bound, Observation, Outcome, Rules, Time},
     search::BUDGET,
     severity::{Level, Ruling, judge_key},
+    solve::solve,
 };
 use crate::{
     history::History,
@@ -14,7 +15,7 @@ use crate::{
 };
 
 /// Histories with more attempts of one key than this are told without their core: it takes one search for each.
-const LONGEST_CORE: usize = 400;
+const LONGEST_CORE: usize = 100;
 
 /// What a key's history proves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +46,7 @@ pub fn accuse(key: &Key, history: &History) -> (Ruling, Option<Accusation>) {
     let Ruling::Rejected { level, at } = ruling else { return (ruling, None) };
     let rules = alternative.rules.at_level(level);
     let observations = &alternative.history.observations;
+    let limit = if observations.len() <= LONGEST_CORE { limit(alternative, &rules) } else { None };
     let core = if observations.len() <= LONGEST_CORE { weaken(&alternative.history, &rules, BUDGET) } else { vec![at] };
     let shown: Vec<&Observation> = core.iter().map(|index| &observations[*index]).collect();
     let attempts: Vec<usize> = core.iter().filter_map(|index| key.attempts[*index]).collect();
@@ -60,8 +62,28 @@ pub fn accuse(key: &Key, history: &History) -> (Ruling, Option<Accusation>) {
         (false, None) => format!(": {}", told.join(", ")),
         (false, Some(count)) => format!(": {}, and {count} effects", told.join(", ")),
     };
-    let message = format!("key `{}`: {why}{told}", key.name);
+    let limit = limit.unwrap_or_default();
+    let message = format!("key `{}`: {why}{told}{limit}", key.name);
     (ruling, Some(Accusation { level, rule, message, core: attempts, counted: counted.is_some() }))
+}
+
+/// The documented time that stands against an explanation, and what it would have to be. Said only where the time that
+/// was seen is of the same order: everything can be explained by a key that is forgotten at once.
+fn limit(alternative: &Alternative, rules: &Rules) -> Option<String> {
+    let seconds = |micros: Time| format!("{:.3} s", micros as f64 / 1e6);
+    if let Bound::AtLeast(promised) = rules.retention {
+        let open = Rules { retention: Bound::Unknown, ..rules.clone() };
+        if let Some(most) = solve(&alternative.history, &open, BUDGET).retention_at_most.filter(|m| *m > promised / 2) {
+            return Some(format!("; right only if a completed key may be forgotten after {}", seconds(most)));
+        }
+    }
+    if let Bound::AtLeast(promised) = rules.lease {
+        let open = Rules { lease: Bound::Unknown, ..rules.clone() };
+        if let Some(most) = solve(&alternative.history, &open, BUDGET).lease_at_most.filter(|m| *m > promised / 2) {
+            return Some(format!("; right only if a running owner may lose its key after {}", seconds(most)));
+        }
+    }
+    None
 }
 
 fn rank(ruling: &Ruling) -> u8 {
