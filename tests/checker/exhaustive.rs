@@ -21,13 +21,16 @@ struct Gap {
     least: Time,
 }
 
+/// Phase, answered, owned, results, effects, possible effects, earliest instant.
+type Tried = (Phase, u32, u32, Vec<u32>, u32, u32, Time);
+
 struct Search<'a> {
     history: &'a KeyHistory,
     rules: &'a Rules,
     /// The window of each step.
     steps: Vec<(Time, Time)>,
     gaps: Vec<Gap>,
-    tried: HashSet<(Phase, u32, u32, Vec<u32>, u32, u32, Time)>,
+    tried: HashSet<Tried>,
     timed: bool,
 }
 
