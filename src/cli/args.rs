@@ -54,6 +54,8 @@ pub(super) enum Command {
     Completions(CompletionsArgs),
     /// Print the manual page, or write all pages into a folder.
     Man(ManArgs),
+    /// Judge recorded histories without sending anything.
+    Judge(JudgeArgs),
 }
 
 /// Which cases, and of which target.
@@ -253,6 +255,22 @@ pub(super) struct ListArgs {
     /// Print JSON: one object with a `cases` list
     #[arg(long)]
     pub(super) json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct JudgeArgs {
+    /// A file of histories, such as reports/history.jsonl; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    pub(super) file: PathBuf,
+    /// The target file whose operations document the policy [default: what the draft recommends]
+    #[arg(long, value_name = "FILE")]
+    pub(super) policy: Option<PathBuf>,
+    /// Print what the histories say about a policy that explains all of them
+    #[arg(long)]
+    pub(super) infer: bool,
+    /// Exit with 3 when a key was too much to search, or nothing could be judged from
+    #[arg(long, value_name = "WHAT")]
+    pub(super) fail_on: Option<FailOn>,
 }
 
 /// The whole command line as clap knows it, for documentation that is generated from it.

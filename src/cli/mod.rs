@@ -5,6 +5,7 @@ mod check;
 mod dry_run;
 mod exit;
 mod generate;
+mod judge;
 mod list;
 mod merge;
 mod proxy;
@@ -52,6 +53,7 @@ pub fn main() -> ExitCode {
             Some(Command::Merge(args)) => merge::merge(&args),
             Some(Command::Completions(args)) => generate::completions(&args),
             Some(Command::Man(args)) => generate::man(&args),
+            Some(Command::Judge(args)) => judge::judge(&args),
         }
     });
     // A blocking call of a store may still be under way; its thread is not waited for.

@@ -244,6 +244,28 @@ impl History {
         self.attempts.iter().rev().find(|attempt| attempt.name == name || attempt.resend_of.as_deref() == Some(name))
     }
 
+    /// What is impossible about it, if anything is: a file may come from anywhere.
+    pub fn contradiction(&self) -> Option<String> {
+        let mut names: Vec<&str> = self.attempts.iter().map(|attempt| attempt.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Some(format!("two attempts are called `{}`: names must be unique within a history", twice[0]));
+        }
+        for attempt in &self.attempts {
+            let timing = &attempt.timing;
+            let inner = [timing.first_out, timing.last_out, timing.first_in];
+            let late = inner.into_iter().flatten().any(|at| at > timing.ended);
+            if late || timing.opened > timing.ended || timing.first_out.is_some_and(|at| at < timing.opened) {
+                return Some(format!("`{}` ends before it begins: `ended` must be the latest instant", attempt.name));
+            }
+            if attempt.end == End::Answered && attempt.response.is_none() {
+                return Some(format!("`{}` was answered and has no `response`", attempt.name));
+            }
+        }
+        let probe = self.probes.iter().find(|probe| probe.ended < probe.began);
+        probe.map(|probe| format!("the count for `{}` ends before it begins", probe.intent))
+    }
+
     /// The attempts of a burst.
     pub fn burst<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Attempt> {
         self.attempts.iter().filter(move |attempt| attempt.burst.as_deref() == Some(name))

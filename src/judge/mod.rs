@@ -9,6 +9,7 @@ mod classify;
 mod effects;
 mod expect;
 mod finding;
+pub mod model;
 mod overlap;
 mod seen;
 mod setup;

@@ -88,16 +88,8 @@ impl<'a> Seen<'a> {
     /// The status and identity of a success. A 2xx is one even if the target file forgot it: the status of a replay
     /// is compared, not presumed.
     pub fn success<'s>(&self, attempt: &'s Attempt) -> Option<Success<'s>> {
-        let response = answer(attempt)?;
-        let in_flight = !self.schedule.operation.success.contains(response.status)
-            && self.policy.in_flight_status.contains(response.status);
-        let good = self.schedule.operation.success.contains(response.status)
-            || ((200..300).contains(&response.status) && !in_flight);
-        good.then(|| Success {
-            attempt,
-            response,
-            identity: response.identity.as_deref().filter(|id| tells_apart(attempt, id) && !self.shared.contains(id)),
-        })
+        let found = success(&self.schedule.operation, attempt)?;
+        Some(Success { identity: found.identity.filter(|identity| !self.shared.contains(identity)), ..found })
     }
 
     /// All successes, in the order in which they were begun.
@@ -256,6 +248,19 @@ pub struct Success<'a> {
     pub identity: Option<&'a str>,
 }
 
+/// The status and identity of a success, as the operation knows it.
+pub(super) fn success<'s>(operation: &crate::target::Operation, attempt: &'s Attempt) -> Option<Success<'s>> {
+    let response = answer(attempt)?;
+    let declared = operation.success.contains(response.status);
+    let in_flight = !declared && operation.policy.in_flight_status.contains(response.status);
+    let good = declared || ((200..300).contains(&response.status) && !in_flight);
+    good.then(|| Success {
+        attempt,
+        response,
+        identity: response.identity.as_deref().filter(|identity| tells_apart(attempt, identity)),
+    })
+}
+
 /// The whole answer, if one came.
 pub(super) fn answer(attempt: &Attempt) -> Option<&crate::history::Response> {
     attempt.response.as_ref().filter(|_| attempt.end == End::Answered)
@@ -305,7 +310,7 @@ fn tells_apart(attempt: &Attempt, identity: &str) -> bool {
 
 /// The identities that were answered for several effects, as the probe shows: each has an id of its own, and none of
 /// them is the identity. Such a path selects a word, a date or an owner and no result.
-fn shared(history: &History) -> BTreeSet<&str> {
+pub(super) fn shared(history: &History) -> BTreeSet<&str> {
     let counted = |attempt: &Attempt| match history.final_count(&attempt.intent, &attempt.tenant).map(|p| &p.result) {
         Some(ProbeResult::Counted(count)) => Some(&count.ids),
         _ => None,

@@ -3,7 +3,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Decision, Finding, Gate, Reason, Verdict, checks::CHECKS, expect, overlap, overlap::Overlap, seen::Seen, setup,
+    Decision, Finding, Gate, Reason, Verdict,
+    checks::{self, CHECKS},
+    expect, overlap,
+    overlap::Overlap,
+    seen::Seen,
+    setup,
 };
 use crate::{history::History, schedule::Schedule, spec::id};
 
@@ -40,10 +45,11 @@ pub fn judge(schedule: &Schedule, history: &History, gate: Gate) -> Judgement {
     let seen = Seen::new(schedule, history);
     let in_the_way = setup::in_the_way(&seen);
     let expected = expect::findings(&seen, in_the_way.as_ref());
-    let always = CHECKS.iter().flat_map(|check| check.check(&seen));
+    let always: Vec<_> = CHECKS.iter().flat_map(|check| check.check(&seen)).collect();
+    let unexplained = checks::explained(&seen, &always);
     // What no expectation asks for and nothing decides is no news.
-    let always = always.filter(|f| f.decision != Decision::Undecided || schedule.rules.contains(&f.rule));
-    let mut findings = merge(expected.into_iter().chain(always));
+    let always = always.into_iter().filter(|f| f.decision != Decision::Undecided || schedule.rules.contains(&f.rule));
+    let mut findings = merge(expected.into_iter().chain(always).chain(unexplained));
     if schedule.rules == [id::KEY_HAS_AN_EFFECT] {
         // The case only asks whether there is anything to test; what else it meets is for the other cases to say.
         findings.retain(|finding| finding.rule == id::KEY_HAS_AN_EFFECT);

@@ -1,11 +1,15 @@
-//! What holds for every history, whatever the case expects. No search: each check looks at pairs and counts.
+//! What holds for every history, whatever the case expects. Each check looks at pairs and counts; the search for a
+//! model of each key's whole history adds what they do not see.
 
 mod effects;
 mod identity;
 mod key;
+mod model;
 mod order;
 mod refusal;
 mod replay;
+
+pub(super) use model::explained;
 
 use super::{Decision, Finding, seen::Seen, words};
 use crate::{history::Attempt, spec::RuleId};
@@ -19,7 +23,7 @@ pub trait Check: Sync {
     fn check(&self, seen: &Seen<'_>) -> Vec<Finding>;
 }
 
-/// All checks. A search for a model of the whole history takes its place here as one more.
+/// All checks of pairs and counts.
 pub static CHECKS: &[&dyn Check] = &[
     &effects::AtMostOneEffect,
     &effects::AcknowledgedEffect,
