@@ -1,11 +1,11 @@
 //! The history checker: is there any order of executions, refusals and replays that explains everything observed?
 //!
-//! Every attempt with one key is an interval with an outcome ([`record`]). A server that is right goes through the
-//! states of a key; [`search`] sweeps the intervals in time order and keeps every state that it may be in ([`state`]),
-//! with the instants that timed guards speak of as a zone of difference constraints ([`zone`]), so that leases and
-//! retentions are decided exactly. What no state explains is rejected; [`severity`] relaxes the policy to say how bad
-//! that is, [`core`] weakens the evidence to say why, and [`solve`] finds the limits of unknown values.
-//! [`partition`] makes the model's histories from recorded ones.
+//! Every attempt with one key is an interval with an outcome (`record`). A server that is right goes through the
+//! states of a key; `search` sweeps the intervals in time order and keeps every state that it may be in (`state`),
+//! with the instants that timed guards speak of as a zone of difference constraints (`zone`), so that leases and
+//! retentions are decided exactly. What no state explains is rejected; `severity` relaxes the policy to say how bad
+//! that is, `core` weakens the evidence to say why, and `solve` finds the limits of unknown values.
+//! `partition` makes the model's histories from recorded ones.
 
 mod across;
 mod bits;
