@@ -126,6 +126,7 @@ fn attempt(key: u64, index: u64) -> Attempt {
         encoding: Encoding::Compact,
         payload_sha256: format!("{key:064x}"),
         value_sha256: format!("{key:064x}"),
+        wire: None,
         request: "POST /payments".into(),
         payload: "{\"amount\":100}".into(),
         timing: Timing { opened: from, first_out: Some(from), last_out: Some(from), first_in: Some(ended), ended },

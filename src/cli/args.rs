@@ -56,6 +56,10 @@ pub(super) enum Command {
     Man(ManArgs),
     /// Judge recorded histories without sending anything.
     Judge(JudgeArgs),
+    /// Show every rule, and the rows of the catalogue that are none.
+    Rules(RulesArgs),
+    /// Tell what a rule means, why it matters, how it breaks and how to fix it.
+    Explain(ExplainArgs),
 }
 
 /// Which cases, and of which target.
@@ -255,6 +259,23 @@ pub(super) struct ListArgs {
     /// Print JSON: one object with a `cases` list
     #[arg(long)]
     pub(super) json: bool,
+    /// Show for each rule how many cases test it, and how many of them would run
+    #[arg(long)]
+    pub(super) coverage: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct RulesArgs {
+    /// Print JSON: one object with the draft's name, `rules` and `uncovered`
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct ExplainArgs {
+    /// The rule's name, such as at-most-one-effect
+    #[arg(value_name = "RULE")]
+    pub(super) rule: RuleId,
 }
 
 #[derive(Debug, Clone, Args)]

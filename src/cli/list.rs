@@ -6,6 +6,7 @@ use super::{Exit, args::ListArgs, run::selection, terminal};
 use crate::{
     run::{StageError, plan, reference_target, select},
     schedule::{Allowed, Planned},
+    spec::{RULES, RuleId},
     target::{BaseUrl, Target, process_env},
 };
 
@@ -23,7 +24,11 @@ pub(super) async fn list(args: &ListArgs) -> Exit {
         eprintln!("no case matches");
         return Exit::Nothing;
     }
-    terminal::say(&if args.json { as_json(&planned) } else { as_text(&planned) })
+    terminal::say(&match (args.coverage, args.json) {
+        (true, json) => coverage(&planned, json),
+        (false, true) => as_json(&planned),
+        (false, false) => as_text(&planned),
+    })
 }
 
 fn target(args: &ListArgs) -> Result<Target, StageError> {
@@ -51,6 +56,36 @@ fn as_text(planned: &[Planned]) -> String {
         }
     }
     text + &format!("\n{runs} would run, {} would be skipped\n", planned.len() - runs)
+}
+
+/// For each rule how many cases test it, and how many of them would run.
+fn coverage(planned: &[Planned], json: bool) -> String {
+    let count = |id: &str| {
+        let tests = |rules: &[RuleId]| rules.iter().any(|rule| rule.as_str() == id);
+        let runs = planned.iter().filter(|plan| matches!(plan, Planned::Run(s) if tests(&s.rules))).count();
+        let skips = planned.iter().filter(|plan| matches!(plan, Planned::Skip(s) if tests(&s.rules))).count();
+        (runs, skips)
+    };
+    let counted: Vec<_> = RULES.iter().map(|rule| (rule.id, count(rule.id))).collect();
+    if json {
+        let rules: Vec<_> = counted
+            .iter()
+            .map(|(rule, (run, skipped))| json!({ "rule": rule, "run": run, "skipped": skipped }))
+            .collect();
+        return format!("{:#}\n", json!({ "rules": rules }));
+    }
+    let mut text: String =
+        counted.iter().map(|(rule, (run, skipped))| format!("{run:5} run {skipped:5} skipped   {rule}\n")).collect();
+    let of =
+        |wanted: &dyn Fn(usize, usize) -> bool| counted.iter().filter(|(_, (run, skip))| wanted(*run, *skip)).count();
+    text += &format!(
+        "\n{} rules: {} exercised, {} only by skipped cases, {} by no case\n",
+        counted.len(),
+        of(&|run, _| run > 0),
+        of(&|run, skipped| run == 0 && skipped > 0),
+        of(&|run, skipped| run == 0 && skipped == 0)
+    );
+    text
 }
 
 fn as_json(planned: &[Planned]) -> String {

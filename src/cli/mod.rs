@@ -4,11 +4,13 @@ mod args;
 mod check;
 mod dry_run;
 mod exit;
+mod explain;
 mod generate;
 mod judge;
 mod list;
 mod merge;
 mod proxy;
+mod rules;
 mod run;
 mod serve;
 mod signals;
@@ -54,6 +56,8 @@ pub fn main() -> ExitCode {
             Some(Command::Completions(args)) => generate::completions(&args),
             Some(Command::Man(args)) => generate::man(&args),
             Some(Command::Judge(args)) => judge::judge(&args),
+            Some(Command::Rules(args)) => rules::rules(&args),
+            Some(Command::Explain(args)) => explain::explain(&args),
         }
     });
     // A blocking call of a store may still be under way; its thread is not waited for.

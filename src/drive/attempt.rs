@@ -11,6 +11,7 @@ use super::{
     interrupt::Deadline,
     meter::{Meter, Reading},
     payload::Gate,
+    raw,
     record::{blank, finish, prepare},
     scene::Scene,
 };
@@ -61,7 +62,7 @@ pub(super) struct Sent {
 }
 
 impl Sent {
-    fn not(why: String) -> Self {
+    pub(super) fn not(why: String) -> Self {
         Self { end: End::NotSent(why), reading: Reading::default(), received: Received::default() }
     }
 }
@@ -104,6 +105,9 @@ pub(super) async fn attempt(scene: &Scene, plan: &AttemptPlan, how: How) -> Atte
             _ => sabotage.witness(scene, plan, &record, encrypted).await,
         });
     }
+    if let Some(script) = call.script.as_ref().filter(|script| script.cuts()) {
+        record.fault = Some(script.witness(&record));
+    }
     let mut log = scene.log();
     if let (Some(slow), false) = (plan.slow, record.end == End::Answered) {
         log.running.push((record.timing.last_out, slow.duration()));
@@ -128,6 +132,9 @@ async fn send(scene: &Scene, plan: &AttemptPlan, call: &Call, how: How, sabotage
         Some(Err(why)) => return Sent::not(scene.driver.clean(&why)),
         None => return Sent::not("no connection in time".to_owned()),
     };
+    if let Some(script) = &call.script {
+        return raw::perform(line, script, call, how.left, scene.driver.clock, &deadline).await;
+    }
     let (meter, below) = (line.meter.clone(), line.below.clone());
     let mut talk = match Talk::on(line).await {
         Ok(talk) => talk,

@@ -9,6 +9,7 @@ use url::Url;
 use super::{
     exchange::image,
     payload::{Gate, Payload},
+    raw::Script,
     words::said,
 };
 use crate::{
@@ -40,6 +41,8 @@ pub(super) struct Call {
     pub(super) payload: Bytes,
     /// The length of the head on the wire, in bytes.
     pub(super) head: u64,
+    /// The exact bytes, for an attempt that no HTTP library writes.
+    pub(super) script: Option<Script>,
 }
 
 /// Gathers what a request is made of.
@@ -117,7 +120,7 @@ impl Draft<'_> {
         if payload.is_empty() && [Method::POST, Method::PUT, Method::PATCH].contains(self.method) {
             headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
-        let mut call = Call { method: self.method.clone(), uri, headers, payload, head: 0 };
+        let mut call = Call { method: self.method.clone(), uri, headers, payload, head: 0, script: None };
         let (bytes, head) = image(call.request(None), call.payload.len()).await?;
         debug_assert_eq!(bytes.len(), head + call.payload.len(), "the body is sent as it is");
         call.head = head as u64;

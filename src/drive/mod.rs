@@ -17,6 +17,7 @@ mod payload;
 mod perform;
 mod probe;
 mod proxy;
+mod raw;
 mod record;
 mod scene;
 mod wire;

@@ -18,7 +18,7 @@ use super::{
     scene::Scene,
 };
 use crate::{
-    history::{Attempt, End, History},
+    history::{Attempt, End, History, NOBODY},
     schedule::{AttemptPlan, Schedule, Step},
     text::Span,
 };
@@ -258,7 +258,7 @@ async fn count(scene: &Scene) {
     let mut all: Vec<Whose> = Vec::new();
     for (_, attempt) in &scene.log().attempts {
         let whose = Whose { intent: attempt.intent.clone(), tenant: attempt.tenant.clone(), node: 0 };
-        if !matches!(attempt.end, End::NotSent(_)) && !all.contains(&whose) {
+        if !matches!(attempt.end, End::NotSent(_)) && attempt.tenant != NOBODY && !all.contains(&whose) {
             all.push(whose);
         }
     }

@@ -7,14 +7,16 @@ use super::{
     attempt::{How, Sent},
     call::{Call, Draft},
     exchange::Received,
+    raw,
     scene::Scene,
     words::{canonical, cut, escaped, sha256},
 };
 use crate::{
-    history::{Attempt, Body, End, ParsedField, Response, Timing},
-    schedule::{AttemptPlan, PlannedKey},
-    suite::{ServerFault, ServerFaultPoint},
-    target::KeySyntax,
+    history::{Attempt, Body, End, NOBODY, ParsedField, Response, Timing},
+    schedule::{AttemptPlan, Encoding, PlannedKey, key_field},
+    suite::{Credentials, ServerFault, ServerFaultPoint},
+    target::{HeaderTemplate, KeyPlace},
+    text::{Template, Var, Vars, is_secret_name},
 };
 
 /// The longest request and payload in a record, in bytes.
@@ -30,7 +32,10 @@ pub(super) fn blank(scene: &Scene, plan: &AttemptPlan, how: &How) -> Attempt {
         burst: how.rank.as_ref().map(|rank| rank.burst.clone()),
         resend_of: how.resend.map(|_| plan.name.clone()),
         operation: scene.operation.name.clone(),
-        tenant: plan.tenant.clone(),
+        tenant: match plan.extra.credentials {
+            Credentials::Own => plan.tenant.clone(),
+            Credentials::None | Credentials::Wrong => NOBODY.to_owned(),
+        },
         node: plan.node,
         intent: plan.intent.clone(),
         key: if let PlannedKey::Symbol(symbol) = &plan.key { Some(symbol.clone()) } else { None },
@@ -49,6 +54,7 @@ pub(super) fn blank(scene: &Scene, plan: &AttemptPlan, how: &How) -> Attempt {
         response: None,
         fault: None,
         hooks: hooks(plan),
+        wire: None,
     }
 }
 
@@ -77,17 +83,28 @@ pub(super) async fn prepare(scene: &Scene, plan: &AttemptPlan, record: &mut Atte
         PlannedKey::Symbol(symbol) => symbol,
         PlannedKey::None | PlannedKey::Raw(_) => &plan.name,
     };
-    let vars = scene.vars(&plan.intent, key);
+    let characters = match &plan.extra.form {
+        // One fresh text for the whole case, so that two keys can have a part in common.
+        Some(form) => form.render(&scene.mint.key("")).map_err(|error| error.to_string())?,
+        None => scene.mint.key(key),
+    };
+    let mut vars = scene.vars(&plan.intent, key);
+    vars.insert("key".to_owned(), Var::Text(characters.clone()));
     let mut exact = plan.hook_headers.clone();
     let field = match &plan.key {
         PlannedKey::None => None,
-        PlannedKey::Symbol(symbol) => Some(match policy.syntax {
-            KeySyntax::SfString => format!("\"{}\"", scene.mint.key(symbol)),
-            KeySyntax::Bare => scene.mint.key(symbol),
-        }),
+        PlannedKey::Symbol(_) => Some(key_field(&characters, policy.syntax).map_err(|error| error.to_string())?),
         PlannedKey::Raw(template) => Some(template.render(&vars).map_err(|error| error.to_string())?),
     };
-    if let Some(field) = field {
+    let lines = match &plan.extra.wire {
+        Some(wire) => Some(raw::lines(wire, policy, &characters, &scene.mint.key("other"), field.as_deref())?),
+        None => None,
+    };
+    if policy.place == KeyPlace::Request {
+        record.key_field = Some(scene.driver.clean(&characters));
+    } else if let Some(values) = lines.as_ref().and_then(raw::Lines::values) {
+        record.key_field = Some(cut(scene.driver.clean(&values), REQUEST_TEXT));
+    } else if let Some(field) = field {
         let value = HeaderValue::from_bytes(field.as_bytes())
             .map_err(|_| format!("the key field `{}` has bytes that HTTP forbids", field.escape_default()))?;
         exact.push((policy.header.clone(), value));
@@ -98,28 +115,52 @@ pub(super) async fn prepare(scene: &Scene, plan: &AttemptPlan, record: &mut Atte
             let value = template.render(&vars).map_err(|error| format!("payload: {error}"))?;
             let bytes = plan.encoding.bytes(&value);
             record.payload_sha256 = sha256(&bytes);
-            record.value_sha256 = sha256(canonical(&value).to_string().as_bytes());
+            // What is no JSON has no value but its bytes.
+            record.value_sha256 = match plan.encoding {
+                Encoding::Half => record.payload_sha256.clone(),
+                _ => sha256(canonical(&value).to_string().as_bytes()),
+            };
             Some(bytes)
         }
         None => None,
     };
     let tenant = scene.tenant(&plan.tenant)?;
+    let credentials = match plan.extra.credentials {
+        Credentials::Own => tenant.headers.clone(),
+        Credentials::None => Vec::new(),
+        Credentials::Wrong => wrong(&tenant.headers, &vars)?,
+    };
     let draft = Draft {
         node: scene.node(plan.node)?,
         method: &operation.method,
         path: &operation.path,
         vars: &vars,
         marks: &scene.driver.marks,
-        fields: vec![&tenant.headers, &operation.headers],
+        fields: vec![&credentials, &operation.headers],
         exact,
         payload,
     };
-    let call = draft.render().await?;
+    let mut call = draft.render().await?;
+    if let (Some(wire), Some(lines)) = (&plan.extra.wire, &lines) {
+        call.script = Some(raw::Script::of(&call, wire.body, lines).await?);
+        record.wire = Some(scene.driver.clean(&lines.described(wire.body)));
+    }
     let body = scene.driver.clean(&escaped(&call.payload));
     let line = scene.driver.clean(&call.line());
     record.request = cut(if body.is_empty() { line } else { format!("{line}\n{body}") }, REQUEST_TEXT);
     record.payload = cut(body, REQUEST_TEXT);
     Ok(call)
+}
+
+/// The header fields with credentials that nobody has; the scheme of a field stays.
+fn wrong(fields: &[HeaderTemplate], vars: &Vars) -> Result<Vec<HeaderTemplate>, String> {
+    let mut wrong = fields.to_vec();
+    for field in wrong.iter_mut().filter(|field| is_secret_name(field.name.as_str())) {
+        let value = field.value.render(vars).map_err(|error| format!("header field `{}`: {error}", field.name))?;
+        let scheme = value.split_once(' ').map_or(String::new(), |(scheme, _)| format!("{scheme} "));
+        field.value = Template::literal(&format!("{scheme}idemproof-wrong"));
+    }
+    Ok(wrong)
 }
 
 /// Fills in what came of sending.

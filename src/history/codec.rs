@@ -281,6 +281,7 @@ mod tests {
                 response,
                 fault,
                 hooks,
+                wire: None,
             },
         )
     }

@@ -5,6 +5,6 @@ mod record;
 
 pub use codec::{Header, LONGEST_LINE, ReadError, Reader, VERSION, Writer, read};
 pub use record::{
-    Attempt, Body, Control, Count, Cut, End, FaultRecord, History, Micros, ParsedField, Probe, ProbeResult, Response,
-    Timing, Witness,
+    Attempt, Body, Control, Count, Cut, End, FaultRecord, History, Micros, NOBODY, ParsedField, Probe, ProbeResult,
+    Response, Timing, Witness,
 };

@@ -7,6 +7,9 @@ use crate::{
     suite::NetworkFault,
 };
 
+/// The tenant of an attempt that carried nobody's credentials.
+pub const NOBODY: &str = "(nobody)";
+
 /// Microseconds since the run began, on the monotonic clock of this process.
 pub type Micros = u64;
 
@@ -84,6 +87,9 @@ pub struct Attempt {
     /// What the handler was made to do: `slow 300ms`, `fail before`, `die after`, ...
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hooks: Vec<String>,
+    /// For an attempt that was written as exact bytes: what is unlike others about them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<String>,
 }
 
 /// The instants of an attempt. Taken before a write and after a read, so that an error only widens the interval.

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use super::seen::{Seen, unique_looking};
 use crate::{
-    history::{Attempt, Count, History, ProbeResult},
+    history::{Attempt, Count, History, NOBODY, ProbeResult},
     judge::Reason,
     suite::Effects,
 };
@@ -20,7 +20,9 @@ pub(super) enum View {
 
 /// The tenants that sent attempts of an intent.
 pub(super) fn tenants<'a>(seen: &Seen<'a>, intent: &str) -> BTreeSet<&'a str> {
-    seen.sent().filter(|attempt| attempt.intent == intent).map(|attempt| attempt.tenant.as_str()).collect()
+    // Nobody can be asked about nobody's effects.
+    let own = |attempt: &&Attempt| attempt.intent == intent && attempt.tenant != NOBODY;
+    seen.sent().filter(own).map(|attempt| attempt.tenant.as_str()).collect()
 }
 
 /// How many effects an intent has had, over all tenants that sent it.

@@ -119,7 +119,11 @@ impl Finding {
         self.decision == Decision::Broken
             && match rule.score {
                 Score::Invariants | Score::Contract => true,
-                Score::Draft => rule.keyword == Keyword::Must || gate.strict_draft,
+                Score::Draft => match rule.keyword {
+                    Keyword::Must => true,
+                    Keyword::Should => gate.strict_draft,
+                    Keyword::May | Keyword::None => false,
+                },
             }
     }
 }

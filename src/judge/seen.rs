@@ -11,7 +11,7 @@ use crate::{
     judge::Reason,
     schedule::Schedule,
     suite::{NetworkFault, Window, Word},
-    target::{Disposal, Documented, Fingerprint, Policy},
+    target::{Disposal, Documented, Fingerprint, Policy, RetentionFrom},
 };
 
 /// Statuses that are decided before a key is looked at, or by something in front of the API. They say nothing about
@@ -120,7 +120,7 @@ impl<'a> Seen<'a> {
 
     /// Whether both attempts certainly fall into one life of the key, so that the second may not be an execution.
     pub fn within_retention(&self, first: &Attempt, second: &Attempt) -> bool {
-        let (from, to) = (start(first), second.timing.ended);
+        let (from, to) = (self.life_began(first), second.timing.ended);
         if self.expiries(from, to) > 0 {
             return false;
         }
@@ -129,6 +129,17 @@ impl<'a> Seen<'a> {
             Documented::Unknown => SHORTEST_RETENTION,
         };
         self.longest(from, to) < limit
+    }
+
+    /// The earliest instant at which the life of the key that the attempt fell into may have begun: a retention that is
+    /// not begun anew by replays runs from the first use.
+    fn life_began(&self, attempt: &Attempt) -> Micros {
+        if self.policy.retention_from.is(&RetentionFrom::LastUse) {
+            return start(attempt);
+        }
+        let same = |other: &&Attempt| other.key == attempt.key && other.tenant == attempt.tenant;
+        let earlier = self.sent().filter(same).map(start).filter(|from| *from <= start(attempt));
+        earlier.filter(|from| self.expiries(*from, start(attempt)) == 0).min().unwrap_or_else(|| start(attempt))
     }
 
     /// The most executions that are right for one tenant and key, or `None` if the time that passed decides nothing.

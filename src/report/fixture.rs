@@ -107,6 +107,7 @@ pub(super) fn attempt(name: &str, from: Micros, to: Micros, status: u16, identit
         }),
         fault: None,
         hooks: vec![],
+        wire: None,
     }
 }
 

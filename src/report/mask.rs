@@ -126,9 +126,10 @@ fn mask_attempt(redactor: &Redactor, attempt: &mut Attempt) {
         response,
         fault,
         hooks,
+        wire,
     } = attempt;
     mask(redactor, [name, operation, tenant, intent, reference, role, request, payload]);
-    mask(redactor, [burst, resend_of, key, key_field].into_iter().flatten().chain(hooks));
+    mask(redactor, [burst, resend_of, key, key_field, wire].into_iter().flatten().chain(hooks));
     match end {
         End::Answered | End::TimedOut => {}
         End::NotSent(said) | End::Unreadable(said) => mask(redactor, [said]),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::{
     history::{End, History, ProbeResult},
-    schedule::{AttemptPlan, CaseId, Encoding, PlannedKey, Schedule, Step},
+    schedule::{AttemptPlan, CaseId, Encoding, Extra, PlannedKey, Schedule, Step},
     suite::Place,
     target::{Operation, Target},
     text::Span,
@@ -33,6 +33,7 @@ pub(super) fn schedule(operation: &Arc<Operation>, target: &Target) -> Schedule 
         slow: None,
         server: None,
         timeout: target.limits.timeout,
+        extra: Extra::default(),
     };
     Schedule {
         id: CaseId {

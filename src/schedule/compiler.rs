@@ -5,14 +5,15 @@ use std::sync::Arc;
 use super::{
     AttemptPlan, CaseId, PlannedKey, Schedule, Step, TimeMove,
     compile::{Allowed, Obstacle, Planned, Skipped},
-    payload,
+    extra, payload,
 };
 use crate::{
+    spec::id,
     suite::{
         self, Case, Copies, KeyChoice, Need, NetworkFault, Pass, Request, ServerFault, ServerFaultPoint, Slow, Suite,
         Window,
     },
-    target::{Hook, Operation, Target},
+    target::{Crash, Hook, Operation, Target},
     text::{Span, Var, Vars},
 };
 
@@ -72,6 +73,12 @@ impl Compiler<'_> {
                 }
                 Need::EffectProbe => {}
             }
+        }
+        if self.case.rules.contains(&id::DEAD_OWNER_TAKEN_OVER) && self.operation.policy.crash.is(&Crash::Hold) {
+            return Err(Obstacle::new(
+                "the target documents that the key of a dead owner is held",
+                "nothing: it does not apply",
+            ));
         }
         let steps = self.case.steps.iter().map(|step| self.step(step)).collect::<Result<Vec<_>, _>>()?;
         let exclusive = steps.iter().any(Step::disturbs_others);
@@ -141,8 +148,19 @@ impl Compiler<'_> {
             KeyChoice::Symbol(symbol) => (PlannedKey::Symbol(symbol.clone()), symbol.clone()),
             KeyChoice::Raw(template) => (PlannedKey::Raw(template.clone()), request.name.clone()),
         };
+        let extra = extra::of(self.case, self.target, self.operation, request, &key)?;
+        let node = match request.node {
+            Some(place) if place >= self.target.nodes.len() => {
+                return Err(Obstacle::new(
+                    format!("it needs node {}, and the target has {}", place + 1, self.target.nodes.len()),
+                    "give the target several base URLs under `nodes`",
+                ));
+            }
+            Some(place) => place,
+            None => node,
+        };
         let slow = self.slow(request)?;
-        let mut hook_headers = Vec::new();
+        let mut hook_headers = request.headers.clone();
         let mut applied_slow = None;
         if let Some(span) = slow {
             let vars = Vars::from([("ms".to_owned(), Var::Number(span.millis()))]);
@@ -174,6 +192,7 @@ impl Compiler<'_> {
             slow: applied_slow,
             server: request.server,
             timeout: Span::from_millis(timeout),
+            extra,
         })
     }
 
@@ -241,7 +260,10 @@ impl Compiler<'_> {
                 (if can_move { millis / 4 * 3 } else { millis / 2 }, None)
             }
             Pass::Past(window) => {
-                let millis = self.window(window)?.millis();
+                let least = self.window(window)?.millis();
+                // Between the least and the longest retention nothing is promised.
+                let most = self.operation.policy.retention_max.known().filter(|_| window == Window::Retention);
+                let millis = most.map_or(least, |most| most.millis().max(least));
                 (millis + (millis / 10).clamp(500, 60_000), Some(window))
             }
         };

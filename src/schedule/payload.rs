@@ -7,13 +7,14 @@ use crate::{target::Operation, text::JsonTemplate};
 
 /// The payload of a role and how it is written.
 ///
-/// `base`, `reordered` and `reformatted` are the base payload in other bytes. Every other role is a variant that
+/// `base`, `reordered`, `reformatted` and `escaped` are the base payload in other bytes, and `unreadable` is its first
+/// half. Every other role is a variant that
 /// the target declares; `changed` is derived by adding 1 to the first whole number if it is not declared.
 pub(super) fn of_role(operation: &Operation, role: &str) -> Result<(Option<JsonTemplate>, Encoding), Obstacle> {
     let base = operation.json.as_ref();
     match role {
         "base" => Ok((base.cloned(), Encoding::Compact)),
-        "reordered" | "reformatted" => {
+        "reordered" | "reformatted" | "escaped" | "unreadable" => {
             let base = base.ok_or_else(|| no_payload(operation))?;
             if role == "reordered" && base.member_count() < 2 {
                 return Err(Obstacle::new(
@@ -21,7 +22,12 @@ pub(super) fn of_role(operation: &Operation, role: &str) -> Result<(Option<JsonT
                     "nothing: it does not apply",
                 ));
             }
-            let encoding = if role == "reordered" { Encoding::Reordered } else { Encoding::Spaced };
+            let encoding = match role {
+                "reordered" => Encoding::Reordered,
+                "reformatted" => Encoding::Spaced,
+                "escaped" => Encoding::Escaped,
+                _ => Encoding::Half,
+            };
             Ok((Some(base.clone()), encoding))
         }
         declared => {

@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::{
     spec::RuleId,
-    suite::{Effects, Expectation, NetworkFault, Place, ServerFault, Window},
+    suite::{Credentials, Effects, Expectation, NetworkFault, Place, ServerFault, Window, Wire},
     target::Operation,
-    text::{Span, Template},
+    text::{Span, Template, TemplateError, Var, Vars},
 };
 
 /// The name of a case that runs: suite, case, operation, and the value of `vary`.
@@ -135,6 +135,47 @@ pub struct AttemptPlan {
     pub server: Option<ServerFault>,
     /// How long it may take.
     pub timeout: Span,
+    /// What makes it unlike others.
+    pub extra: Extra,
+}
+
+/// What makes an attempt unlike others.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Extra {
+    /// The characters of its key, if they are more than fresh ones.
+    pub form: Option<Form>,
+    /// The credentials that it carries.
+    pub credentials: Credentials,
+    /// How its bytes differ from what an HTTP library writes.
+    pub wire: Option<Wire>,
+}
+
+/// The characters of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Form {
+    /// Knows `${key}` and `${pad}`.
+    pub chars: Template,
+    /// How many characters there are in all.
+    pub length: Option<usize>,
+}
+
+impl Form {
+    /// The characters, with `key` in the place of `${key}`.
+    ///
+    /// # Errors
+    /// When a placeholder has no value.
+    pub fn render(&self, key: &str) -> Result<String, TemplateError> {
+        let with = |pad: &str| {
+            let vars = Vars::from([
+                ("key".to_owned(), Var::Text(key.to_owned())),
+                ("pad".to_owned(), Var::Text(pad.to_owned())),
+            ]);
+            self.chars.render(&vars)
+        };
+        let bare = with("")?;
+        let missing = self.length.map_or(0, |length| length.saturating_sub(bare.chars().count()));
+        if missing == 0 { Ok(bare) } else { with(&"x".repeat(missing)) }
+    }
 }
 
 /// The key of a planned attempt.
@@ -158,6 +199,10 @@ pub enum Encoding {
     Reordered,
     /// Members in order, with line breaks and spaces.
     Spaced,
+    /// As compact, the first character of each text value as `\\uXXXX`.
+    Escaped,
+    /// The first half of the compact bytes: no JSON at all.
+    Half,
 }
 
 impl Encoding {
@@ -167,7 +212,35 @@ impl Encoding {
             Self::Compact => value.to_string().into_bytes(),
             Self::Reordered => reversed(value).to_string().into_bytes(),
             Self::Spaced => format!("{value:#}").into_bytes(),
+            Self::Escaped => escaped(value).into_bytes(),
+            Self::Half => {
+                let mut bytes = value.to_string().into_bytes();
+                bytes.truncate(bytes.len() / 2);
+                bytes
+            }
         }
+    }
+}
+
+/// Compact JSON in which the first character of each text value is written as `\\uXXXX`.
+fn escaped(value: &Value) -> String {
+    match value {
+        Value::Object(members) => {
+            let members: Vec<_> = members
+                .iter()
+                .map(|(name, member)| format!("{}:{}", Value::from(name.as_str()), escaped(member)))
+                .collect();
+            format!("{{{}}}", members.join(","))
+        }
+        Value::Array(items) => format!("[{}]", items.iter().map(escaped).collect::<Vec<_>>().join(",")),
+        Value::String(text) => match text.chars().next().filter(char::is_ascii_alphanumeric) {
+            Some(first) => {
+                let rest = Value::from(&text[1..]).to_string();
+                format!("\"\\u{:04x}{}", u32::from(first), &rest[1..])
+            }
+            None => value.to_string(),
+        },
+        other => other.to_string(),
     }
 }
 
@@ -190,13 +263,25 @@ mod tests {
     #[test]
     fn encodings_differ_in_bytes_and_agree_in_value() {
         let value = json!({"b": 1, "a": {"y": [1, {"d": 1, "c": 2}], "x": "s"}});
-        let all: Vec<_> = [Encoding::Compact, Encoding::Reordered, Encoding::Spaced].map(|e| e.bytes(&value)).to_vec();
-        assert!(all[0] != all[1] && all[1] != all[2] && all[0] != all[2]);
+        let encodings = [Encoding::Compact, Encoding::Reordered, Encoding::Spaced, Encoding::Escaped];
+        let all: Vec<_> = encodings.map(|e| e.bytes(&value)).to_vec();
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert_eq!(different.len(), 4);
+        assert!(serde_json::from_slice::<Value>(&Encoding::Half.bytes(&value)).is_err());
+        assert!(String::from_utf8_lossy(&all[3]).contains(r#""x":"\u0073""#), "{}", String::from_utf8_lossy(&all[3]));
         for bytes in &all {
             // `Value` compares objects without regard to the order of members.
             assert_eq!(serde_json::from_slice::<Value>(bytes).unwrap(), value);
         }
         assert_eq!(String::from_utf8_lossy(&all[1]), r#"{"a":{"x":"s","y":[1,{"c":2,"d":1}]},"b":1}"#);
+    }
+
+    #[test]
+    fn a_form_is_padded_to_its_length() {
+        let form = |chars: &str, length| Form { chars: Template::parse(chars).unwrap(), length };
+        assert_eq!(form("${key}A", None).render("k").unwrap(), "kA");
+        assert_eq!(form("${key}${pad}-a", Some(6)).render("k").unwrap(), "kxxx-a");
+        assert_eq!(form("${key}${pad}-a", Some(2)).render("k").unwrap(), "k-a");
     }
 
     #[test]

@@ -3,7 +3,10 @@
 use super::compile::Obstacle;
 use crate::{
     suite::Condition,
-    target::{Disposal, Documented, ExpiredKey, Fingerprint, InFlight, KeySyntax, MalformedKey, Mismatch, Policy},
+    target::{
+        Disposal, Documented, ExpiredKey, Fingerprint, FingerprintHeaders, InFlight, KeyQuotes, KeySyntax,
+        MalformedKey, Mismatch, Policy, RetentionFrom,
+    },
 };
 
 /// Checks every condition; the first that does not hold is the obstacle.
@@ -43,6 +46,23 @@ pub(super) fn check(conditions: &[Condition], policy: &Policy) -> Result<(), Obs
                 KeySyntax::Bare => "bare",
             })
         }
+        Condition::KeyQuotes(want) => one("key.quotes", &policy.key.quotes, want, |value| match value {
+            KeyQuotes::Ignored => "ignored",
+            KeyQuotes::Significant => "significant",
+        }),
+        Condition::FingerprintHeaders(want) => {
+            one("fingerprint_headers", &policy.fingerprint_headers, want, |value| match value {
+                FingerprintHeaders::Ignored => "ignored",
+                FingerprintHeaders::Compared => "compared",
+            })
+        }
+        Condition::RetentionSlides(want) => {
+            let slides = match &policy.retention_from {
+                Documented::As(from) => Documented::As(*from == RetentionFrom::LastUse),
+                Documented::Unknown => Documented::Unknown,
+            };
+            one("retention_from", &slides, want, |slides| if *slides { "last-use" } else { "first-use or completion" })
+        }
         Condition::ExpiredKey(want) => one("expired_key", &policy.expired_key, want, |value| match value {
             ExpiredKey::Fresh => "fresh",
             ExpiredKey::Refuse => "refuse",
@@ -54,6 +74,8 @@ fn disposal(value: &Disposal) -> &'static str {
     match value {
         Disposal::Release => "release",
         Disposal::Store => "store",
+        Disposal::Hold => "hold",
+        Disposal::Resume => "resume",
     }
 }
 

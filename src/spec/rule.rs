@@ -18,6 +18,17 @@ pub enum Score {
     Contract,
 }
 
+impl fmt::Display for Keyword {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Must => "MUST",
+            Self::Should => "SHOULD",
+            Self::May => "MAY",
+            Self::None => "none",
+        })
+    }
+}
+
 impl fmt::Display for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -43,7 +54,7 @@ pub enum Keyword {
 }
 
 /// One testable statement.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Rule {
     /// Readable, kebab-case and unique.
     pub id: &'static str,
@@ -78,6 +89,11 @@ impl RuleId {
 
     pub(super) const fn new(rule: &'static Rule) -> Self {
         Self(rule)
+    }
+
+    /// What people need to know about it; every rule has it, as a test shows.
+    pub fn detail(self) -> Option<&'static super::Detail> {
+        super::details().find(|detail| detail.rule == self)
     }
 
     /// The rule itself.

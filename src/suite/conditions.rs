@@ -2,13 +2,20 @@
 
 use super::{Condition, file::Text};
 use crate::{
-    target::{Disposal, ExpiredKey, Fingerprint, InFlight, KeySyntax, MalformedKey, Mismatch},
+    target::{
+        Disposal, ExpiredKey, Fingerprint, FingerprintHeaders, InFlight, KeyQuotes, KeySyntax, MalformedKey, Mismatch,
+    },
     text::{Check, suggestion},
 };
 
 /// One line of `when`.
 pub(super) fn read(check: &mut Check<'_>, key: &Text, value: &Text) -> Option<Condition> {
-    let disposal = [("release", Disposal::Release), ("store", Disposal::Store)];
+    let disposal = [
+        ("release", Disposal::Release),
+        ("store", Disposal::Store),
+        ("hold", Disposal::Hold),
+        ("resume", Disposal::Resume),
+    ];
     let what = format!("value of `{}`", key.value);
     match key.value.as_str() {
         "failure_before_effect" => check.word(&what, value, &disposal).map(Condition::FailureBeforeEffect),
@@ -28,9 +35,6 @@ pub(super) fn read(check: &mut Check<'_>, key: &Text, value: &Text) -> Option<Co
             .word(&what, value, &[("json", Fingerprint::Json), ("bytes", Fingerprint::Bytes)])
             .map(Condition::Fingerprint),
         "key_required" => check.word(&what, value, &[("true", true), ("false", false)]).map(Condition::KeyRequired),
-        "key_syntax" => check
-            .word(&what, value, &[("sf-string", KeySyntax::SfString), ("bare", KeySyntax::Bare)])
-            .map(Condition::KeySyntax),
         "malformed_key" => check
             .word(
                 &what,
@@ -41,8 +45,24 @@ pub(super) fn read(check: &mut Check<'_>, key: &Text, value: &Text) -> Option<Co
         "expired_key" => check
             .word(&what, value, &[("fresh", ExpiredKey::Fresh), ("refuse", ExpiredKey::Refuse)])
             .map(Condition::ExpiredKey),
+        "key_syntax" => check
+            .word(&what, value, &[("sf-string", KeySyntax::SfString), ("bare", KeySyntax::Bare)])
+            .map(Condition::KeySyntax),
+        "key_quotes" => check
+            .word(&what, value, &[("ignored", KeyQuotes::Ignored), ("significant", KeyQuotes::Significant)])
+            .map(Condition::KeyQuotes),
+        "fingerprint_headers" => check
+            .word(&what, value, &[("ignored", FingerprintHeaders::Ignored), ("compared", FingerprintHeaders::Compared)])
+            .map(Condition::FingerprintHeaders),
+        "retention_slides" => {
+            check.word(&what, value, &[("true", true), ("false", false)]).map(Condition::RetentionSlides)
+        }
         unknown => {
             let known = [
+                "key_syntax",
+                "key_quotes",
+                "fingerprint_headers",
+                "retention_slides",
                 "failure_before_effect",
                 "failure_after_effect",
                 "validation_failure",

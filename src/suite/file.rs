@@ -35,6 +35,8 @@ pub(super) struct CaseFile {
     pub(super) needs: Vec<Text>,
     #[serde(default)]
     pub(super) when: Entries<Text>,
+    #[serde(default)]
+    pub(super) keys: Entries<Spanned<KeyFormFile>>,
     pub(super) vary: Option<Spanned<Entries<Numbers>>>,
     pub(super) steps: Spanned<Vec<Spanned<StepFile>>>,
     pub(super) given: Option<Spanned<GivenFile>>,
@@ -68,8 +70,29 @@ pub(super) struct RequestFile {
     pub(super) throws: Option<Text>,
     pub(super) die: Option<Text>,
     pub(super) until: Option<Text>,
+    pub(super) headers: Option<Entries<Text>>,
+    pub(super) credentials: Option<Text>,
+    pub(super) node: Option<Text>,
+    pub(super) wire: Option<Spanned<WireFile>>,
     pub(super) copies: Option<Text>,
     pub(super) release: Option<Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeyFormFile {
+    pub(super) chars: Text,
+    pub(super) length: Option<Text>,
+    pub(super) beyond_limits: Option<Text>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WireFile {
+    pub(super) key_lines: Option<Vec<Text>>,
+    #[serde(default)]
+    pub(super) trailer: Vec<Text>,
+    pub(super) body: Option<Text>,
 }
 
 #[derive(Debug, Deserialize)]

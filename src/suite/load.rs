@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{
-    Case, Need, Place, Suite, conditions, expect,
+    Case, Need, Place, Suite, conditions, expect, extras,
     file::{CaseFile, SuiteFile, Text},
     steps::{self, Names},
 };
@@ -89,6 +89,7 @@ fn case(check: &mut Check<'_>, spanned: &Spanned<CaseFile>) -> Option<Case> {
         file.needs.iter().filter_map(|need| check.word("need", need, &[("effect-probe", Need::EffectProbe)])).collect();
     let when: Vec<_> = file.when.0.iter().filter_map(|(key, value)| conditions::read(check, key, value)).collect();
     let (steps, names) = steps::read(check, file);
+    let keys = extras::keys(check, file, &names);
     let title = title(check, file);
     let vary = vary(check, file, &names);
     let expectations = expect::read(check, file, &rules, &names);
@@ -99,6 +100,7 @@ fn case(check: &mut Check<'_>, spanned: &Spanned<CaseFile>) -> Option<Case> {
         rules,
         tags,
         needs,
+        keys,
         when,
         vary,
         steps,

@@ -3,6 +3,7 @@
 mod builtin;
 mod conditions;
 mod expect;
+mod extras;
 mod file;
 mod load;
 mod model;
@@ -10,6 +11,7 @@ mod steps;
 
 pub use builtin::{builtin_files, builtin_suites};
 pub use model::{
-    Burst, Case, Condition, Copies, Effects, Expectation, KeyChoice, Need, NetworkFault, Pass, Place, Request,
-    ServerFault, ServerFaultPoint, Slow, Step, Suite, Want, Window, Word,
+    Burst, Case, Condition, Copies, Credentials, Effects, Expectation, KeyChoice, KeyForm, KeyLength, Need,
+    NetworkFault, Pass, Place, Request, ServerFault, ServerFaultPoint, Slow, Step, Suite, Want, Window, Wire, WireBody,
+    Word,
 };

@@ -1,10 +1,13 @@
 //! A suite, resolved: names checked, words parsed, places kept.
 
+use http::{HeaderName, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     spec::RuleId,
-    target::{Disposal, ExpiredKey, Fingerprint, InFlight, KeySyntax, MalformedKey, Mismatch},
+    target::{
+        Disposal, ExpiredKey, Fingerprint, FingerprintHeaders, InFlight, KeyQuotes, KeySyntax, MalformedKey, Mismatch,
+    },
     text::{Span, Template},
 };
 
@@ -45,6 +48,8 @@ pub struct Case {
     pub tags: Vec<String>,
     /// What the target must offer beyond what the steps themselves show.
     pub needs: Vec<Need>,
+    /// The keys that are more than fresh characters, by their symbol.
+    pub keys: Vec<(String, KeyForm)>,
     /// What the operation's policy must say.
     pub when: Vec<Condition>,
     /// A name and the values it takes; the case is run once for each.
@@ -87,10 +92,16 @@ pub enum Condition {
     KeyRequired(bool),
     /// `key.malformed`.
     MalformedKey(MalformedKey),
-    /// `key_syntax`.
-    KeySyntax(KeySyntax),
     /// `expired_key`.
     ExpiredKey(ExpiredKey),
+    /// `key.syntax`.
+    KeySyntax(KeySyntax),
+    /// `key.quotes`.
+    KeyQuotes(KeyQuotes),
+    /// `fingerprint_headers`.
+    FingerprintHeaders(FingerprintHeaders),
+    /// Whether `retention_from` is the last use, so that each replay begins the retention anew.
+    RetentionSlides(bool),
 }
 
 /// One thing to do.
@@ -115,7 +126,7 @@ pub struct Request {
     pub name: String,
     /// Its key.
     pub key: KeyChoice,
-    /// The payload's role: `base`, `reordered`, `reformatted`, or a variant that the target declares.
+    /// The payload's role: `base`, `reordered`, `reformatted`, `escaped`, `unreadable`, or a variant that the target declares.
     pub payload: String,
     /// Who sends it; the target's first tenant if `None`. `other` is any second one.
     pub tenant: Option<String>,
@@ -127,6 +138,80 @@ pub struct Request {
     pub server: Option<ServerFault>,
     /// Send it again while it is refused as in flight, until it settles.
     pub until_settled: bool,
+    /// Header fields of this attempt only.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The credentials that it carries.
+    pub credentials: Credentials,
+    /// Which node it goes to, by its place in the target file; the first one if `None`.
+    pub node: Option<usize>,
+    /// How its bytes differ from what an HTTP library writes.
+    pub wire: Option<Wire>,
+}
+
+/// The credentials of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Credentials {
+    /// Those of its tenant.
+    #[default]
+    Own,
+    /// None: the tenant's header fields are left out.
+    None,
+    /// Such as nobody has, in the place of its tenant's.
+    Wrong,
+}
+
+/// The characters of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyForm {
+    /// Knows `${key}`, which is the same for all keys of the case, and `${pad}`.
+    pub chars: Template,
+    /// How many characters there are in all; `${pad}` makes up for what is missing.
+    pub length: Option<KeyLength>,
+    /// Whether it may be sent although the API documents that it is too short or too long.
+    pub beyond_limits: bool,
+}
+
+/// How long a key is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyLength {
+    /// So many characters.
+    Of(u32),
+    /// As long as the API documents as the longest.
+    Longest,
+    /// One character more than that.
+    TooLong,
+}
+
+/// A request as exact bytes. Such an attempt has a connection that no HTTP library writes to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wire {
+    /// The lines in the place of the key's header field. They know `${name}`, `${field}` (the key as the policy writes
+    /// it), `${key}` and `${other}` (fresh characters).
+    pub key_lines: Option<Vec<Template>>,
+    /// Lines after the last chunk of the body; they know the same names.
+    pub trailer: Vec<Template>,
+    /// How the body is sent.
+    pub body: WireBody,
+}
+
+/// How a body is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WireBody {
+    /// With its length, at once.
+    #[default]
+    Whole,
+    /// In chunks.
+    Chunked,
+    /// In chunks without the last one; then the connection is closed.
+    ChunkedCut,
+    /// Half of it, a pause, and the rest.
+    Trickle,
+    /// After waiting for 100 (Continue).
+    Expect,
+    /// Not at all: the connection is closed after 100 (Continue) was asked for.
+    ExpectAbandoned,
+    /// The whole request is sent twice on one connection, before any answer.
+    Pipelined,
 }
 
 /// The key of an attempt.

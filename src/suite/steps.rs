@@ -1,7 +1,7 @@
 //! The steps of a case.
 
 use super::{
-    Burst, Copies, KeyChoice, NetworkFault, Pass, Request, ServerFault, ServerFaultPoint, Slow, Step, Window,
+    Burst, Copies, KeyChoice, NetworkFault, Pass, Request, ServerFault, ServerFaultPoint, Slow, Step, Window, extras,
     file::{CaseFile, PassFile, RequestFile, StepFile, Text},
     load::vary_names,
 };
@@ -136,6 +136,7 @@ fn request(check: &mut Check<'_>, file: &RequestFile, kind: Kind, names: &mut Na
     let tenant = file.tenant.as_ref().and_then(|tenant| check.name("a tenant", tenant));
     let slow = file.slow.as_ref().and_then(|slow| slow_for(check, slow));
     let server = server_fault(check, file);
+    let extras = extras::read(check, file);
     let until = file.until.as_ref().and_then(|until| check.word("value of `until`", until, &[("settled", true)]));
     Some(Request {
         name: name?,
@@ -146,6 +147,10 @@ fn request(check: &mut Check<'_>, file: &RequestFile, kind: Kind, names: &mut Na
         slow,
         server,
         until_settled: until.unwrap_or(false),
+        headers: extras.headers,
+        credentials: extras.credentials,
+        node: extras.node,
+        wire: extras.wire,
     })
 }
 
@@ -157,7 +162,7 @@ fn payload_role(check: &mut Check<'_>, payload: &Text) -> Option<String> {
             format!("`{}` is no payload", payload.value),
             payload.at,
             "here",
-            "write `base`, `reordered`, `reformatted`, or the name of a variant of the target file, such as `changed`",
+            "write `base`, `reordered`, `reformatted`, `escaped`, `unreadable`, or the name of a variant of the target file, such as `changed`",
         );
         return None;
     }

@@ -11,6 +11,9 @@ pub(super) type Text = Spanned<String>;
 /// One status or several, with their place.
 pub(super) type Statuses = Spanned<OneOrMore>;
 
+/// One word or several, with their place.
+pub(super) type Words = Spanned<OneOrMore>;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TargetFile {
@@ -79,6 +82,23 @@ pub(super) struct PolicyFile {
     pub(super) retention: Option<Text>,
     pub(super) expired_key: Option<Text>,
     pub(super) lease: Option<Text>,
+    pub(super) in_flight_wait: Option<Text>,
+    pub(super) in_flight_retry_after: Option<Text>,
+    pub(super) fingerprint_parts: Option<Words>,
+    pub(super) fingerprint_headers: Option<Text>,
+    pub(super) auth_failure: Option<Text>,
+    pub(super) rate_limit: Option<Text>,
+    pub(super) business_failure: Option<Text>,
+    pub(super) redirect: Option<Text>,
+    pub(super) unknown_outcome: Option<Text>,
+    pub(super) retention_max: Option<Text>,
+    pub(super) retention_from: Option<Text>,
+    pub(super) lease_renewed: Option<Text>,
+    pub(super) crash: Option<Text>,
+    pub(super) scope: Option<Words>,
+    pub(super) store_down: Option<Text>,
+    pub(super) error_format: Option<Text>,
+    pub(super) error_code: Option<Text>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -90,6 +110,13 @@ pub(super) struct KeyFile {
     pub(super) missing_status: Option<Statuses>,
     pub(super) malformed: Option<Text>,
     pub(super) malformed_status: Option<Statuses>,
+    pub(super) place: Option<Text>,
+    pub(super) format: Option<Text>,
+    pub(super) min_length: Option<Text>,
+    pub(super) max_length: Option<Text>,
+    pub(super) empty: Option<Text>,
+    pub(super) quotes: Option<Text>,
+    pub(super) methods: Option<Words>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -98,6 +125,7 @@ pub(super) struct ReplayFile {
     pub(super) status: Option<Statuses>,
     pub(super) keeps: Option<Vec<Text>>,
     pub(super) marker: Option<Text>,
+    pub(super) kind: Option<Text>,
 }
 
 #[derive(Debug, Default, Deserialize)]

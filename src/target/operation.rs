@@ -31,6 +31,12 @@ impl Reader<'_, '_> {
         };
         let effects = file.effects.as_ref().map(|effects| self.effects(effects));
         let (method, path) = request?;
+        if let Some(methods) = policy.key.methods.known().filter(|methods| !methods.contains(&method)) {
+            let known: Vec<_> = methods.iter().map(Method::as_str).collect();
+            let title = format!("the policy says that keys are not honoured on {method}");
+            let help = format!("`key.methods` has {}: add {method}, or leave the operation out", known.join(", "));
+            self.check.error(title, file.request.at, "this method", help);
+        }
         let json = json.map_or(Some(None), |json| json.map(Some))?;
         let effects = effects.map_or(Some(None), |probe| probe.map(Some))?;
         if let (Some(probe), Some(file)) = (&effects, &file.effects) {
@@ -54,7 +60,7 @@ impl Reader<'_, '_> {
         let mut variants = BTreeMap::new();
         for (name, patch) in &file.variants.0 {
             let proper = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-            if ["base", "reordered", "reformatted"].contains(&name.value.as_str()) {
+            if ["base", "reordered", "reformatted", "escaped", "unreadable"].contains(&name.value.as_str()) {
                 let title = format!("a variant cannot be called `{}`", name.value);
                 let help = "this payload is always there; give the variant another name";
                 self.check.error(title, name.at, "a name with a meaning", help);

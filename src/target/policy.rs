@@ -1,8 +1,12 @@
 //! What the draft leaves to the resource owner, as this API documents it.
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue, Method};
+use serde_json_path::JsonPath;
 
-use super::StatusSet;
+use super::{
+    Crash, EmptyKey, ErrorFormat, FingerprintHeaders, FingerprintPart, KeyFormat, KeyPlace, KeyQuotes, ReplayKind,
+    RetentionFrom, ScopePart, StatusSet, StoreDown,
+};
 use crate::text::Span;
 
 /// A value that the API's documentation states, or does not.
@@ -63,6 +67,40 @@ pub struct Policy {
     pub expired_key: Documented<ExpiredKey>,
     /// How long a running owner holds the key before another may take it over.
     pub lease: Documented<Span>,
+    /// The longest time that a duplicate waits.
+    pub in_flight_wait: Documented<Span>,
+    /// Whether an in-flight refusal has a Retry-After field.
+    pub in_flight_retry_after: Documented<bool>,
+    /// Which parts of a request are compared.
+    pub fingerprint_parts: Documented<Vec<FingerprintPart>>,
+    /// Whether volatile header fields are compared.
+    pub fingerprint_headers: Documented<FingerprintHeaders>,
+    /// What becomes of the key when the caller is refused (401, 403).
+    pub auth_failure: Documented<Disposal>,
+    /// What becomes of the key when a limit strikes (429).
+    pub rate_limit: Documented<Disposal>,
+    /// What becomes of the key when the business refuses after the work began, such as a declined card.
+    pub business_failure: Documented<Disposal>,
+    /// What becomes of a redirect.
+    pub redirect: Documented<Disposal>,
+    /// What becomes of the key when nobody knows how the work ended.
+    pub unknown_outcome: Documented<Disposal>,
+    /// The longest time that a completed key is kept; undocumented where the retention is a floor.
+    pub retention_max: Documented<Span>,
+    /// From when the retention is counted.
+    pub retention_from: Documented<RetentionFrom>,
+    /// Whether a running owner renews its lease.
+    pub lease_renewed: Documented<bool>,
+    /// What becomes of a key whose owner has died.
+    pub crash: Documented<Crash>,
+    /// What separates two keys of the same characters.
+    pub scope: Documented<Vec<ScopePart>>,
+    /// What is done while the store of keys cannot be reached.
+    pub store_down: Documented<StoreDown>,
+    /// How refusals are written.
+    pub error_format: Documented<ErrorFormat>,
+    /// What tells one refusal from another in a JSON body.
+    pub error_code: Option<JsonPath>,
 }
 
 /// Where the key travels, and what is done without one.
@@ -80,6 +118,20 @@ pub struct KeyPolicy {
     pub malformed: Documented<MalformedKey>,
     /// The statuses of the refusal of a malformed key.
     pub malformed_status: StatusSet,
+    /// Where the key travels.
+    pub place: KeyPlace,
+    /// What a key may look like.
+    pub format: Documented<KeyFormat>,
+    /// The fewest characters of a key.
+    pub min_length: Documented<u32>,
+    /// The most characters of a key.
+    pub max_length: Documented<u32>,
+    /// What is done with an empty key.
+    pub empty: Documented<EmptyKey>,
+    /// Whether quotes around a key count.
+    pub quotes: Documented<KeyQuotes>,
+    /// The methods that honour keys.
+    pub methods: Documented<Vec<Method>>,
 }
 
 /// How a key is written in the header field.
@@ -138,6 +190,8 @@ pub struct ReplayPolicy {
     pub status: ReplayStatus,
     /// The header fields that a replay keeps.
     pub keeps: Vec<HeaderName>,
+    /// What a replay shows.
+    pub kind: Documented<ReplayKind>,
     /// The header field that marks a replay, if one is documented.
     pub marker: Option<(HeaderName, HeaderValue)>,
 }
@@ -158,6 +212,10 @@ pub enum Disposal {
     Release,
     /// The failure is stored: a retry gets it again.
     Store,
+    /// The key is held: a retry is refused until the retention ends.
+    Hold,
+    /// A retry goes on where the work had stopped.
+    Resume,
 }
 
 /// What a key gets after its retention.
@@ -179,6 +237,13 @@ impl Default for Policy {
                 missing_status: StatusSet::of(&[400]),
                 malformed: Documented::Unknown,
                 malformed_status: StatusSet::of(&[400]),
+                place: KeyPlace::Header,
+                format: Documented::Unknown,
+                min_length: Documented::Unknown,
+                max_length: Documented::Unknown,
+                empty: Documented::Unknown,
+                quotes: Documented::Unknown,
+                methods: Documented::Unknown,
             },
             in_flight: Documented::Unknown,
             in_flight_status: StatusSet::of(&[409]),
@@ -188,6 +253,7 @@ impl Default for Policy {
             replay: ReplayPolicy {
                 status: ReplayStatus::Same,
                 keeps: vec![http::header::LOCATION, http::header::CONTENT_TYPE],
+                kind: Documented::Unknown,
                 marker: None,
             },
             failure_before_effect: Documented::Unknown,
@@ -196,6 +262,78 @@ impl Default for Policy {
             retention: Documented::Unknown,
             expired_key: Documented::Unknown,
             lease: Documented::Unknown,
+            in_flight_wait: Documented::Unknown,
+            in_flight_retry_after: Documented::Unknown,
+            fingerprint_parts: Documented::Unknown,
+            fingerprint_headers: Documented::Unknown,
+            auth_failure: Documented::Unknown,
+            rate_limit: Documented::Unknown,
+            business_failure: Documented::Unknown,
+            redirect: Documented::Unknown,
+            unknown_outcome: Documented::Unknown,
+            retention_max: Documented::Unknown,
+            retention_from: Documented::Unknown,
+            lease_renewed: Documented::Unknown,
+            crash: Documented::Unknown,
+            scope: Documented::Unknown,
+            store_down: Documented::Unknown,
+            error_format: Documented::Unknown,
+            error_code: None,
         }
+    }
+}
+
+impl Policy {
+    /// The policy keys that the API does not document, by their names in target files.
+    pub fn undocumented(&self) -> Vec<&'static str> {
+        fn open<T>(name: &'static str, value: &Documented<T>) -> Option<&'static str> {
+            value.known().is_none().then_some(name)
+        }
+        let key = &self.key;
+        [
+            open("key.required", &key.required),
+            open("key.malformed", &key.malformed),
+            open("key.format", &key.format),
+            open("key.min_length", &key.min_length),
+            open("key.max_length", &key.max_length),
+            open("key.empty", &key.empty),
+            // In the draft's form the quotes are syntax.
+            if key.syntax == KeySyntax::Bare { open("key.quotes", &key.quotes) } else { None },
+            open("key.methods", &key.methods),
+            open("in_flight", &self.in_flight),
+            // A wait needs a bound, a refusal a hint.
+            if self.in_flight.is(&InFlight::Wait) { open("in_flight_wait", &self.in_flight_wait) } else { None },
+            if self.in_flight.is(&InFlight::Refuse) {
+                open("in_flight_retry_after", &self.in_flight_retry_after)
+            } else {
+                None
+            },
+            open("mismatch", &self.mismatch),
+            open("fingerprint", &self.fingerprint),
+            open("fingerprint_parts", &self.fingerprint_parts),
+            open("fingerprint_headers", &self.fingerprint_headers),
+            open("replay.kind", &self.replay.kind),
+            open("validation_failure", &self.validation_failure),
+            open("auth_failure", &self.auth_failure),
+            open("rate_limit", &self.rate_limit),
+            open("business_failure", &self.business_failure),
+            open("redirect", &self.redirect),
+            open("failure_before_effect", &self.failure_before_effect),
+            open("failure_after_effect", &self.failure_after_effect),
+            open("unknown_outcome", &self.unknown_outcome),
+            open("retention", &self.retention),
+            open("retention_max", &self.retention_max),
+            open("retention_from", &self.retention_from),
+            open("expired_key", &self.expired_key),
+            open("lease", &self.lease),
+            open("lease_renewed", &self.lease_renewed),
+            open("crash", &self.crash),
+            open("scope", &self.scope),
+            open("store_down", &self.store_down),
+            open("error_format", &self.error_format),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 }

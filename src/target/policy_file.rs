@@ -10,7 +10,12 @@ use super::{
 };
 use crate::text::Spanned;
 
-const DISPOSAL: [(&str, Disposal); 2] = [("release", Disposal::Release), ("store", Disposal::Store)];
+pub(super) const DISPOSAL: [(&str, Disposal); 4] = [
+    ("release", Disposal::Release),
+    ("store", Disposal::Store),
+    ("hold", Disposal::Hold),
+    ("resume", Disposal::Resume),
+];
 
 impl Reader<'_, '_> {
     /// Lays a section over a policy.
@@ -41,6 +46,7 @@ impl Reader<'_, '_> {
                 None => {}
             }
         }
+        self.facets(policy, file);
         self.contradictions(policy, file);
     }
 
@@ -99,7 +105,7 @@ impl Reader<'_, '_> {
         parsed
     }
 
-    fn documented<T: Copy>(
+    pub(super) fn documented<T: Copy>(
         &mut self,
         slot: &mut Documented<T>,
         text: &Option<Text>,

@@ -110,6 +110,7 @@ pub(crate) fn sent(name: &str, from: u64, to: u64) -> Attempt {
         response: None,
         fault: None,
         hooks: Vec::new(),
+        wire: None,
     };
     attempt.role("base")
 }

@@ -21,7 +21,7 @@ use url::Url;
 use crate::{
     drive::{Driver, Interrupt, Options},
     history::History,
-    schedule::{AttemptPlan, CaseId, Encoding, PlannedKey, Schedule, Step, TimeMove},
+    schedule::{AttemptPlan, CaseId, Encoding, Extra, PlannedKey, Schedule, Step, TimeMove},
     suite::Place,
     target::{EffectProbe, HeaderTemplate, Hooks, Limits, Operation, Policy, StatusSet, Target, Tenant},
     text::{JsonTemplate, Redactor, Span, Template},
@@ -253,6 +253,7 @@ pub(in crate::drive) fn plan(name: &str) -> AttemptPlan {
         slow: None,
         server: None,
         timeout: Span::from_secs(20),
+        extra: Extra::default(),
     }
 }
 

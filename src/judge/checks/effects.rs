@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Check, found};
 use crate::{
-    history::{Attempt, End, ProbeResult},
+    history::{Attempt, End, NOBODY, ProbeResult},
     judge::{
         Decision, Finding,
         effects::{self, View},
@@ -20,7 +20,11 @@ pub(super) struct AtMostOneEffect;
 impl Check for AtMostOneEffect {
     fn check(&self, seen: &Seen<'_>) -> Vec<Finding> {
         let intents: BTreeSet<_> = seen.sent().filter(|a| a.key.is_some()).map(|a| a.intent.as_str()).collect();
-        intents.into_iter().flat_map(|intent| intent_findings(seen, intent)).collect()
+        // What an API lets nobody do may be seen among the effects of everybody.
+        let open = |intent: &&str| {
+            seen.successes().all(|success| success.attempt.intent != **intent || success.attempt.tenant != NOBODY)
+        };
+        intents.into_iter().filter(open).flat_map(|intent| intent_findings(seen, intent)).collect()
     }
 }
 

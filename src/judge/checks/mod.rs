@@ -2,6 +2,7 @@
 //! model of each key's whole history adds what they do not see.
 
 mod effects;
+mod form;
 mod identity;
 mod key;
 mod model;
@@ -40,6 +41,10 @@ pub static CHECKS: &[&dyn Check] = &[
     &refusal::MismatchAnswer,
     &key::MissingKey,
     &key::Effect,
+    &form::ProblemJson,
+    &form::Refusals,
+    &form::Date,
+    &form::Published,
 ];
 
 /// A finding about some attempts.
