@@ -9,7 +9,7 @@ use idemproof::{
 
 fn main() {
     let options = HarnessOptions {
-        stage: StageOptions { source: TargetSource::Reference(Vec::new()), toxiproxy: None },
+        stage: StageOptions { source: TargetSource::Reference(Box::default()), toxiproxy: None },
         selection: Selection::default(),
         max_wait: Span::from_secs(5),
         gate: Gate::default(),

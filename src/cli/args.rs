@@ -5,8 +5,11 @@ use std::{net::SocketAddr, path::PathBuf};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{
-    reference::{Fault, MOST_NODES, StoreChoice},
-    run::Shard,
+    reference::{
+        Config, Fault, MOST_NODES, StoreChoice,
+        contract::{Contract, Profile, Setting},
+    },
+    run::{Reference, Shard},
     spec::RuleId,
     text::Span,
 };
@@ -71,9 +74,15 @@ pub(super) struct ChoiceArgs {
     /// The target file. Without it, the reference server is started and tested
     #[arg(long, value_name = "FILE")]
     pub(super) target: Option<PathBuf>,
-    /// Start the reference server with this fault; may be given several times (see `idemproof serve --help`)
+    /// Start the reference server with this fault; may be given several times (see `idemproof serve --list-faults`)
     #[arg(long, value_name = "NAME", conflicts_with = "target")]
     pub(super) fault: Vec<Fault>,
+    /// Give the reference server this provider's documented contract (see `idemproof serve --list-profiles`)
+    #[arg(long, value_name = "NAME", conflicts_with = "target")]
+    pub(super) profile: Option<&'static Profile>,
+    /// Set one policy switch of the reference server; may be given several times (see `idemproof serve --list-policies`)
+    #[arg(long, value_name = "SWITCH=VALUE", conflicts_with = "target")]
+    pub(super) policy: Vec<Setting>,
     /// Only cases whose name contains this; several mean any of them
     #[arg(long, value_name = "TEXT")]
     pub(super) filter: Vec<String>,
@@ -86,6 +95,20 @@ pub(super) struct ChoiceArgs {
     /// The longest time that one case may wait for a lease or a retention to end
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub(super) max_wait: Span,
+}
+
+impl ChoiceArgs {
+    /// The reference server as these arguments want it.
+    pub(super) fn reference(&self) -> Reference {
+        let faults = self.fault.iter().copied().collect();
+        let config = Config { faults, contract: contract(self.profile, &self.policy), ..Config::default() };
+        Reference { config, profile: self.profile }
+    }
+}
+
+/// The contract of a profile with more settings.
+pub(super) fn contract(profile: Option<&'static Profile>, settings: &[Setting]) -> Contract {
+    profile.map(Profile::contract).unwrap_or_default().with(settings)
 }
 
 #[derive(Debug, Clone, Args)]
@@ -201,7 +224,6 @@ pub(super) enum Color {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = fault_help())]
 pub(super) struct ServeArgs {
     /// The address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
@@ -212,15 +234,36 @@ pub(super) struct ServeArgs {
     /// Where keys and payments are kept: memory, sqlite:PATH, or postgres://USER:PASSWORD@HOST:PORT/DATABASE
     #[arg(long, value_name = "STORE", default_value = "memory")]
     pub(super) store: StoreChoice,
-    /// Break the server in this way; may be given several times
+    /// Break the server in this way; may be given several times (see --list-faults)
     #[arg(long, value_name = "NAME")]
     pub(super) fault: Vec<Fault>,
-    /// How long a running owner holds a key before another attempt may take it over
-    #[arg(long, value_name = "TIME", default_value = "30s")]
-    pub(super) lease: Span,
-    /// How long a completed key is kept
-    #[arg(long, value_name = "TIME", default_value = "24h")]
-    pub(super) retention: Span,
+    /// Keep this provider's documented contract (see --list-profiles)
+    #[arg(long, value_name = "NAME")]
+    pub(super) profile: Option<&'static Profile>,
+    /// Set one policy switch, after the profile; may be given several times (see --list-policies)
+    #[arg(long, value_name = "SWITCH=VALUE")]
+    pub(super) policy: Vec<Setting>,
+    /// How long a running owner holds a key before another attempt may take it over; the same as --policy lease=TIME
+    #[arg(long, value_name = "TIME")]
+    pub(super) lease: Option<Span>,
+    /// How long a completed key is kept; the same as --policy ttl=TIME
+    #[arg(long, value_name = "TIME")]
+    pub(super) retention: Option<Span>,
+    /// Print the target file that describes this server, and do not start it
+    #[arg(long)]
+    pub(super) print_target: bool,
+    /// Show every fault, and do not start
+    #[arg(long)]
+    pub(super) list_faults: bool,
+    /// Show every profile with its source and date, and do not start
+    #[arg(long)]
+    pub(super) list_profiles: bool,
+    /// Show every policy switch with its values and its value here, and do not start
+    #[arg(long)]
+    pub(super) list_policies: bool,
+    /// Show lists as JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -237,12 +280,6 @@ pub(super) struct ProxyArgs {
     /// Show byte counters at /metrics
     #[arg(long)]
     pub(super) metrics: bool,
-}
-
-fn fault_help() -> String {
-    let width = Fault::ALL.iter().map(|fault| fault.name().len()).max().unwrap_or_default();
-    let lines = Fault::ALL.iter().map(|fault| format!("  {:width$}  {}", fault.name(), fault.help()));
-    std::iter::once("Faults:".to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
 }
 
 #[derive(Debug, Clone, Args)]

@@ -34,7 +34,7 @@ pub(super) async fn list(args: &ListArgs) -> Exit {
 fn target(args: &ListArgs) -> Result<Target, StageError> {
     match &args.choice.target {
         Some(path) => Ok(Target::load(path, &process_env, BaseUrl::Required)?),
-        None => reference_target(([127, 0, 0, 1], 0).into()),
+        None => reference_target(&[([127, 0, 0, 1], 0).into()], &args.choice.reference().config),
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn run(mut args: RunArgs) -> Exit {
     };
     let source = match &args.choice.target {
         Some(path) => TargetSource::File(path.clone()),
-        None => TargetSource::Reference(args.choice.fault.clone()),
+        None => TargetSource::Reference(Box::new(args.choice.reference())),
     };
     let stage = match Stage::set_up(&StageOptions { source, toxiproxy: args.toxiproxy.clone() }).await {
         Ok(stage) => stage,
@@ -261,6 +261,8 @@ fn again(choice: &ChoiceArgs, toxiproxy: Option<&str>) -> String {
     if let Some(target) = &choice.target {
         words.push(format!("--target {}", shell_word(&target.display().to_string())));
     }
+    words.extend(choice.profile.iter().map(|profile| format!("--profile {}", profile.name)));
+    words.extend(choice.policy.iter().map(|setting| format!("--policy {}", shell_word(&setting.to_string()))));
     words.extend(choice.fault.iter().map(|fault| format!("--fault {}", fault.name())));
     words.extend(toxiproxy.map(|url| format!("--toxiproxy {}", shell_word(url))));
     words.join(" ")

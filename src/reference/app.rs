@@ -1,6 +1,7 @@
 //! What all requests of a server share.
 
 use super::clock::Clock;
+use super::contract::Contract;
 use super::controls::FailCounts;
 use super::core::{OwnerToken, Recovery, Terms};
 use super::fault::FaultSet;
@@ -17,6 +18,7 @@ pub(super) struct App {
     pub(super) store: Arc<dyn Store>,
     pub(super) clock: Arc<Clock>,
     pub(super) faults: FaultSet,
+    pub(super) contract: Contract,
     pub(super) terms: Terms,
     pub(super) fail_counts: Arc<FailCounts>,
     pub(super) leases: Arc<Leases>,

@@ -15,13 +15,18 @@ pub(super) fn fingerprint(method: &str, path: &str, body: &[u8]) -> Option<Finge
     if !reader.rest.is_empty() {
         return None;
     }
+    Some(digest(&[method.as_bytes(), path.as_bytes(), &canonical]))
+}
+
+/// The digest of several parts.
+pub(super) fn digest(parts: &[&[u8]]) -> Fingerprint {
     let mut hash = Sha256::new();
     // The length in front keeps two different splits of the same bytes apart.
-    for part in [method.as_bytes(), path.as_bytes(), &canonical] {
+    for part in parts {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
-    Some(Fingerprint(hash.finalize().into()))
+    Fingerprint(hash.finalize().into())
 }
 
 /// Reads JSON text that is known to be well formed; on anything else it gives up.

@@ -2,6 +2,7 @@
 
 use super::app::App;
 use super::core::Answer;
+use super::fault;
 use super::http::{Problem, problem};
 use super::operations::{self, Input, Job};
 use super::policy::Ending;
@@ -26,7 +27,11 @@ pub(super) enum Run {
 pub(super) async fn run(app: &Arc<App>, job: Job, input: Input, work: &Arc<Work>) -> Run {
     let mut handler = tokio::spawn({
         let (app, work) = (Arc::clone(app), Arc::clone(work));
-        async move { operations::run(job, input, work, &app.fail_counts).await }
+        async move {
+            let ended = operations::run(job, input, Arc::clone(&work), &app.fail_counts).await;
+            fault::deserted(&app, &work).await;
+            ended
+        }
     });
     tokio::select! {
         biased;
@@ -38,7 +43,7 @@ pub(super) async fn run(app: &Arc<App>, job: Job, input: Input, work: &Arc<Work>
             Ok(Err(Halt::Refused(refused))) => Run::Refused(refused),
             Ok(Err(Halt::Store(error))) => Run::Store(error),
             Err(_) => Run::Ended(
-                Ending::Failed,
+                Ending::Unwound,
                 problem(Problem::Internal, "the handler ended with an unhandled error"),
             ),
         },

@@ -10,6 +10,7 @@
 //! | `key`, `fingerprint` | what a request says: its key, and what it asks for |
 //! | [`store`] | where records and rows live: memory, SQLite or PostgreSQL, one trait |
 //! | `policy` | which results of a handler are kept for replay |
+//! | `contract` | every choice that the draft leaves open, as switches; the documented contracts of providers |
 //! | `keyed`, `keyless` | one request from claim to answer; one request without a key |
 //! | `leases` | renewing the leases of owners that are alive |
 //! | `operations` | the business: one table of operations, and what each does |
@@ -42,6 +43,7 @@
 
 mod app;
 mod clock;
+pub mod contract;
 mod controls;
 pub mod core;
 mod fault;
@@ -60,7 +62,7 @@ mod server;
 pub mod store;
 mod work;
 
-pub use fault::{Fault, FaultClass, FaultSet, UnknownFault};
+pub use fault::{Fault, FaultClass, FaultSet, Harm, Need, UnknownFault};
 pub use policy::Policy;
 pub use server::{Config, MOST_NODES, Server, StartError, start};
 pub use store::{OpenError, StoreChoice, UnknownStore};

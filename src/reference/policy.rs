@@ -9,8 +9,10 @@ pub(super) enum Ending {
     Declined,
     /// The request was refused before it could have an effect.
     Rejected,
-    /// The handler failed, before or after its effect.
+    /// The handler failed, before or after its effect, and said so.
     Failed,
+    /// The handler unwound.
+    Unwound,
     /// The server stopped before the handler had a result.
     Interrupted,
 }
@@ -30,7 +32,7 @@ impl Policy {
         match ending {
             Ending::Succeeded | Ending::Declined => true,
             Ending::Rejected | Ending::Interrupted => false,
-            Ending::Failed => self == Self::StoredFailures,
+            Ending::Failed | Ending::Unwound => self == Self::StoredFailures,
         }
     }
 }
@@ -45,7 +47,8 @@ mod tests {
             assert!(policy.keeps(Ending::Succeeded) && policy.keeps(Ending::Declined));
             assert!(!policy.keeps(Ending::Rejected) && !policy.keeps(Ending::Interrupted));
         }
-        assert!(!Policy::Draft.keeps(Ending::Failed));
-        assert!(Policy::StoredFailures.keeps(Ending::Failed));
+        for ending in [Ending::Failed, Ending::Unwound] {
+            assert!(!Policy::Draft.keeps(ending) && Policy::StoredFailures.keeps(ending));
+        }
     }
 }

@@ -6,9 +6,10 @@ mod load;
 
 use super::app::App;
 use super::clock::Clock;
+use super::contract::{Contract, Crash};
 use super::controls::FailCounts;
 use super::core::Terms;
-use super::fault::{Fault, FaultSet};
+use super::fault::{self, Fault, FaultSet};
 use super::http;
 use super::leases::Leases;
 use super::operations::demo_payment;
@@ -17,7 +18,6 @@ use super::store::{OpenError, Store, StoreChoice, StoreError};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -43,22 +43,19 @@ pub struct Config {
     pub store: StoreChoice,
     /// What is wrong on purpose.
     pub faults: FaultSet,
-    /// How long a claim keeps others out.
-    pub lease: Duration,
-    /// How long a result is kept, counted from its completion.
-    pub retention: Duration,
+    /// What it promises about keys.
+    pub contract: Contract,
 }
 
 impl Default for Config {
-    /// A free port of 127.0.0.1, in memory, without faults; a lease of 30 s and a retention of 24 h.
+    /// A free port of 127.0.0.1, in memory, without faults, with the contract of the draft.
     fn default() -> Self {
         Self {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             nodes: 1,
             store: StoreChoice::Memory,
             faults: FaultSet::new(),
-            lease: Duration::from_secs(30),
-            retention: Duration::from_secs(24 * 60 * 60),
+            contract: Contract::default(),
         }
     }
 }
@@ -108,7 +105,7 @@ pub struct Server {
 /// [`StartError`], which names what is in the way and what to do about it.
 pub async fn start(config: Config) -> Result<Server, StartError> {
     let terms = terms(&config)?;
-    let Config { listen, nodes, store, faults, .. } = config;
+    let Config { listen, nodes, store, faults, contract } = config;
     let (front, listeners) = bind(listen, nodes).await?;
     let shared = store.open().await?;
     prepare(&shared).await?;
@@ -119,9 +116,11 @@ pub async fn start(config: Config) -> Result<Server, StartError> {
         // Nodes share what is in memory. A file or a database is opened by each of them, as by processes of their own.
         let shared = Arc::clone(&shared);
         let store = if n == 0 || store == StoreChoice::Memory { shared } else { store.open().await? };
+        let store = fault::broken(store, faults, n);
         let (clock, fail_counts) = (Arc::clone(&clock), Arc::clone(&fail_counts));
+        let contract = contract.clone();
         let (leases, outbox, load) = (Arc::clone(&leases), Arc::clone(&outbox), Load::default());
-        apps.push(Arc::new(App { store, clock, faults, terms, fail_counts, leases, outbox, load }));
+        apps.push(Arc::new(App { store, clock, faults, contract, terms, fail_counts, leases, outbox, load }));
     }
     let place =
         |listener: &TcpListener| listener.local_addr().map_err(|source| StartError::Listen { addr: listen, source });
@@ -205,18 +204,25 @@ async fn prepare(store: &Arc<dyn Store>) -> Result<(), StartError> {
 
 /// The terms that the server keeps, which are those it promises.
 fn terms(config: &Config) -> Result<Terms, StartError> {
-    let Config { mut lease, mut retention, faults, .. } = *config;
+    let Config { faults, .. } = *config;
+    let Contract { mut lease, mut retention, .. } = config.contract;
     if lease.as_millis() == 0 {
         return Err(StartError::TooShort("the lease"));
     }
     if retention.as_millis() == 0 {
         return Err(StartError::TooShort("the retention"));
     }
+    if config.contract.crash == Crash::Hold {
+        lease = retention;
+    }
     if faults.contains(Fault::RetentionBelowContract) {
         retention /= 2;
     }
     if faults.contains(Fault::OrphanedClaimWedge) {
         lease = retention;
+    }
+    if faults.contains(Fault::LeaseShorterThanHandler) {
+        lease /= 2;
     }
     Ok(Terms { lease, retention })
 }

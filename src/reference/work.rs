@@ -67,6 +67,11 @@ impl Work {
         &self.store
     }
 
+    /// What is wrong on purpose.
+    pub(super) fn faults(&self) -> FaultSet {
+        self.faults
+    }
+
     /// Reads one row.
     pub(super) async fn find(&self, id: RowId) -> Result<Option<Row>, Halt> {
         Ok(self.store.find(id).await?)
@@ -80,6 +85,12 @@ impl Work {
         }
         self.progress().effects.push(effect);
         Ok(())
+    }
+
+    /// Whether the execution has come to an effect.
+    pub(super) fn has_effects(&self) -> bool {
+        let progress = self.progress();
+        !progress.effects.is_empty() || progress.recovery.is_some()
     }
 
     /// The last phase that has committed.

@@ -14,4 +14,4 @@ pub use harness::{Arguments, Conclusion, HarnessOptions, harness};
 pub use runner::{Limits, RunOptions, Runner};
 pub use select::{SelectError, Selection, files, plan, select};
 pub use shard::{Shard, ShardError};
-pub use stage::{Stage, StageError, StageOptions, TargetSource, reference_target};
+pub use stage::{Reference, Stage, StageError, StageOptions, TargetSource, reference_target, reference_target_file};

@@ -5,7 +5,10 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 use crate::{
     chaos::{self, ChaosError, Client, Embedded},
     drive::{Interrupt, Interrupter},
-    reference::{self, Fault, FaultSet, Server, StartError},
+    reference::{
+        self, Need, Server, StartError,
+        contract::{self, Contract, Failures, Profile},
+    },
     target::{BaseUrl, Target, process_env},
     text::Problems,
 };
@@ -16,10 +19,19 @@ const REFERENCE_TARGET: &str = include_str!("../reference/target.yaml");
 /// Where the target comes from.
 #[derive(Debug, Clone)]
 pub enum TargetSource {
-    /// The reference server, started in this process with these faults.
-    Reference(Vec<Fault>),
+    /// The reference server, started in this process.
+    Reference(Box<Reference>),
     /// A target file.
     File(PathBuf),
+}
+
+/// The reference server as a target.
+#[derive(Debug, Clone, Default)]
+pub struct Reference {
+    /// How it is set up.
+    pub config: reference::Config,
+    /// The profile that its contract follows.
+    pub profile: Option<&'static Profile>,
 }
 
 /// What a run is set up with.
@@ -59,6 +71,9 @@ pub enum StageError {
     /// The reference server does not start.
     #[error("the reference server does not start: {0}")]
     Reference(#[from] StartError),
+    /// The contract of the reference server cannot be put into a target file.
+    #[error("the suites cannot be run against this contract: {0}")]
+    Untestable(String),
     /// The embedded proxy does not start.
     #[error("the embedded fault proxy does not start: {0}")]
     Embedded(#[from] chaos::StartError),
@@ -77,10 +92,16 @@ impl Stage {
         let mut reference = None;
         let target = match &options.source {
             TargetSource::File(path) => load_target(path)?,
-            TargetSource::Reference(faults) => {
-                let faults: FaultSet = faults.iter().copied().collect();
-                let server = reference::start(reference::Config { faults, ..Default::default() }).await?;
-                let target = reference_target(server.addr())?;
+            TargetSource::Reference(wanted) => {
+                if let Some(why) = contract::untestable(&wanted.config.contract) {
+                    return Err(StageError::Untestable(why));
+                }
+                let mut config = wanted.config.clone();
+                if config.faults.iter().any(|fault| fault.needs().contains(&Need::SecondNode)) {
+                    config.nodes = config.nodes.max(2);
+                }
+                let server = reference::start(config.clone()).await?;
+                let target = reference_target(server.nodes(), &config)?;
                 reference = Some(server);
                 target
             }
@@ -126,14 +147,47 @@ fn load_target(path: &std::path::Path) -> Result<Target, StageError> {
     Target::load(path, &process_env, BaseUrl::Required).map_err(StageError::Target)
 }
 
-/// The target that the reference server is, at this address.
+/// The target file of the reference server with this contract.
+#[must_use]
+pub fn reference_target_file(contract: &Contract) -> String {
+    let mut file = String::new();
+    let mut old_policy = false;
+    let both = contract.failure_before != Failures::Operation && contract.failure_after != Failures::Operation;
+    let skips = |line: &str| {
+        (line == "    policy:" && both) ||
+        // Where the contract decides for all operations, none documents something of its own.
+        (line.starts_with("      failure_before_effect:") && contract.failure_before != Failures::Operation)
+            || (line.starts_with("      failure_after_effect:") && contract.failure_after != Failures::Operation)
+    };
+    for line in REFERENCE_TARGET.lines() {
+        if line == "policy:" {
+            old_policy = true;
+            file.push_str(&contract::policy_yaml(contract));
+        } else if old_policy && !line.starts_with(' ') {
+            old_policy = false;
+        }
+        if !old_policy && !skips(line) {
+            file.push_str(line);
+            file.push('\n');
+        }
+    }
+    file
+}
+
+/// The target that the reference server is, with its nodes at these addresses.
 ///
 /// # Errors
 /// When the target file that is built in has problems; a test rules that out.
-pub fn reference_target(addr: SocketAddr) -> Result<Target, StageError> {
-    let target = Target::parse(REFERENCE_TARGET, "reference-server.yaml", &|_| None, BaseUrl::Optional)?;
+pub fn reference_target(nodes: &[SocketAddr], config: &reference::Config) -> Result<Target, StageError> {
+    let file = reference_target_file(&config.contract);
+    let mut target = Target::parse(&file, "reference-server.yaml", &|_| None, BaseUrl::Optional)?;
+    // The payments are what everything can be seen on; other operations are asked where a fault is theirs.
+    let shown: Vec<&str> = config.faults.iter().flat_map(|fault| fault.operations().iter().copied()).collect();
+    target.operations.retain(|operation| {
+        operation.name.starts_with("create") || shown.contains(&operation.name.as_str()) || shown.contains(&"all")
+    });
     // A socket address always makes a URL.
-    let nodes = url::Url::parse(&format!("http://{addr}/")).into_iter().collect();
+    let nodes = nodes.iter().filter_map(|addr| url::Url::parse(&format!("http://{addr}/")).ok()).collect();
     Ok(target.with_nodes(nodes))
 }
 

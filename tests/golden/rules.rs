@@ -331,3 +331,26 @@ fn replay_returns_result() {
     let hooked = [sent("a", 0, 10).ok(1).hook("slow 300ms"), sent("b", 20, 30).answer(422, "")];
     check(&plain().with(hooked), rule, None);
 }
+
+#[test]
+fn refused_credentials_leave_the_key() {
+    let rule = id::REFUSAL_BEFORE_HANDLER_LEAVES_KEY;
+    let refused = || sent("a", 0, 10).tenant("stranger").answer(401, "who are you");
+    let known = || sent("c", 40, 50).key("c").ok(7);
+    check(&plain().with([refused(), sent("b", 20, 30).ok(1)]), rule, Some(Held));
+    let again = || sent("b", 20, 30).answer(401, "who are you");
+    check(&plain().with([refused(), again(), known()]), rule, Some(Broken));
+    // A caller that is never served may be unknown itself, and another refusal is another matter.
+    check(&plain().with([refused(), again()]), rule, None);
+    check(&plain().with([refused(), sent("b", 20, 30).answer(403, "not you"), known()]), rule, None);
+}
+
+#[test]
+fn a_documented_status_of_replays_may_come_from_the_one_begun_first() {
+    let rule = id::REPLAY_SAME_STATUS;
+    let other = || world(policy(|p| p.replay.status = ReplayStatus::Other(StatusSet::of(&[200]))));
+    let overlapping = other().with([sent("a", 0, 30).ok(1).status(200), sent("b", 5, 20).ok(1).status(201)]);
+    check(&overlapping, rule, Some(Deviation));
+    let one_by_one = other().with([sent("a", 0, 10).ok(1).status(200), sent("b", 20, 30).ok(1).status(201)]);
+    check(&one_by_one, rule, Some(Broken));
+}

@@ -6,7 +6,6 @@ use idemproof::reference::{Config, Server, StartError, StoreChoice, start};
 use libtest_mimic::{Failed, Trial};
 use std::net::SocketAddr;
 use std::sync::LazyLock;
-use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -39,7 +38,7 @@ impl Subject {
 /// A server over a store that is named as on the command line.
 pub(crate) fn config(store: &str, nodes: u16) -> Config {
     let store = store.parse::<StoreChoice>().expect("a store");
-    Config { store, nodes, lease: Duration::from_secs(30), ..Config::default() }
+    Config { store, nodes, ..Config::default() }
 }
 
 impl Drop for Subject {

@@ -39,6 +39,7 @@ pub static CHECKS: &[&dyn Check] = &[
     &order::Wedged,
     &refusal::InFlightAnswer,
     &refusal::MismatchAnswer,
+    &refusal::RefusedCredentials,
     &key::MissingKey,
     &key::Effect,
     &form::ProblemJson,

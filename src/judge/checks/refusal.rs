@@ -148,3 +148,39 @@ fn reused(seen: &Seen<'_>, first: &Attempt, second: &Attempt) -> Vec<Finding> {
     }));
     findings
 }
+
+/// A request that was refused for its credentials leaves the key to others.
+///
+/// A later refusal proves that it did not only if it is the first one over again, and the caller that it was told to is
+/// one that the API knows.
+pub(super) struct RefusedCredentials;
+
+impl Check for RefusedCredentials {
+    fn check(&self, seen: &Seen<'_>) -> Vec<Finding> {
+        let rule = id::REFUSAL_BEFORE_HANDLER_LEAVES_KEY;
+        let refused = |attempt: &&Attempt| {
+            attempt.key.is_some() && answer(attempt).is_some_and(|answer| [401, 403].contains(&answer.status))
+        };
+        let mut findings = Vec::new();
+        for first in seen.sent().filter(refused) {
+            let others = seen.sent().filter(|a| a.key == first.key && a.tenant != first.tenant && before(first, a));
+            for later in others {
+                let (Some(was), Some(is)) = (answer(first), answer(later)) else { continue };
+                let known = seen.successes().any(|success| success.attempt.tenant == later.tenant);
+                let same = was.status == is.status && was.body.sha256 == is.body.sha256;
+                if seen.success(later).is_some() {
+                    let message =
+                        format!("`{}` was served under the key that `{}` was refused with", later.name, first.name);
+                    findings.push(found(rule, Decision::Held, message, &[]));
+                } else if same && known {
+                    let message = format!(
+                        "`{}` was given the refusal of `{}`, although the API knows tenant {}",
+                        later.name, first.name, later.tenant
+                    );
+                    findings.push(found(rule, Decision::Broken, message, &[first, later]));
+                }
+            }
+        }
+        findings
+    }
+}

@@ -34,6 +34,14 @@ impl OwnerToken {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(pub [u8; 32]);
 
+impl Fingerprint {
+    /// The digest in hexadecimal digits.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 /// The answer of an execution, as it is stored and replayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {

@@ -1,6 +1,8 @@
 //! From the answers of the core to responses of axum.
 
+use crate::reference::app::App;
 use crate::reference::core::Answer;
+use crate::reference::fault;
 use crate::reference::keyed::Reply;
 use crate::reference::server::Died;
 use axum::body::{Body, Bytes};
@@ -16,22 +18,21 @@ use std::task::{Context, Poll};
 const CHUNK: usize = 512;
 
 /// The response that carries a reply. A success of a `streamed` operation is sent in chunks, its length not told.
-pub(super) fn respond(reply: Reply, streamed: bool) -> Response {
-    let body = |answer: &mut Answer| match streamed && answer.status < 300 {
-        true => Body::new(Chunks { rest: std::mem::take(&mut answer.body) }),
-        false => Body::from(std::mem::take(&mut answer.body)),
+pub(super) fn respond(app: &App, reply: Reply, streamed: bool) -> Response {
+    let with = |answer: Answer, replay: bool| {
+        let mut answer = app.contract.written(answer);
+        if fault::seems_a_replay(app.faults, replay, answer.status) {
+            answer = app.contract.marked(answer);
+        }
+        let body = match streamed && answer.status < 300 {
+            true => Body::new(Chunks { rest: std::mem::take(&mut answer.body) }),
+            false => Body::from(std::mem::take(&mut answer.body)),
+        };
+        with_body(answer, body)
     };
     match reply {
-        Reply::Fresh(mut answer) => {
-            let body = body(&mut answer);
-            with_body(answer, body)
-        }
-        Reply::Replay(mut answer) => {
-            let body = body(&mut answer);
-            let mut response = with_body(answer, body);
-            response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
-            response
-        }
+        Reply::Fresh(answer) => with(answer, false),
+        Reply::Replay(answer) => with(answer, true),
         Reply::Died => {
             let mut response = Response::default();
             response.extensions_mut().insert(Died);

@@ -7,5 +7,5 @@ mod routes;
 mod tenant;
 
 pub(super) use problem::{Problem, problem};
-pub(super) use routes::router;
+pub(super) use routes::{Checked, execute, router};
 pub(super) use tenant::TENANTS;

@@ -18,6 +18,12 @@ pub(in crate::reference) enum Problem {
     KeyReused,
     /// The key's execution is in flight.
     KeyInUse,
+    /// The key's execution is over, and its result is not told again.
+    Repeated,
+    /// The key's result is not kept any more.
+    KeyExpired,
+    /// There is a key where none is taken.
+    KeyNotTaken,
     /// The execution was overtaken after its lease.
     LeaseLost,
     /// The request cannot be read.
@@ -61,6 +67,9 @@ impl Problem {
             Self::KeyMalformed => (400, "key-malformed", "Idempotency-Key is malformed"),
             Self::KeyReused => (422, "key-reused", "Idempotency-Key is already used for another request"),
             Self::KeyInUse => (409, "key-in-use", "A request is outstanding for this Idempotency-Key"),
+            Self::Repeated => (409, "repeated", "The request was sent before"),
+            Self::KeyExpired => (410, "key-expired", "Idempotency-Key has expired"),
+            Self::KeyNotTaken => (400, "key-not-taken", "Idempotency-Key is not taken here"),
             Self::LeaseLost => (409, "lease-lost", "The request took too long and lost its lease"),
             Self::BadRequest => (400, "bad-request", "The request cannot be read"),
             Self::BodyTooLarge => (413, "body-too-large", "The body is too large"),

@@ -7,9 +7,8 @@ use super::tenant::tenant;
 use super::{Problem, problem};
 use crate::reference::app::App;
 use crate::reference::controls::Controls;
-use crate::reference::core::{Answer, Fingerprint};
-use crate::reference::fault::Fault;
-use crate::reference::fingerprint::fingerprint;
+use crate::reference::core::Answer;
+use crate::reference::fault;
 use crate::reference::key::{Key, KeyError};
 use crate::reference::keyed::{self, Keyed, Reply};
 use crate::reference::keyless;
@@ -61,28 +60,42 @@ pub(in crate::reference) fn router(app: Arc<App>) -> Router {
 async fn perform(app: Arc<App>, operation: Operation, request: Request) -> Response {
     let checked = match before_the_claim(&app, operation, request).await {
         Ok(checked) => checked,
-        Err(answer) => return response(answer),
+        Err(answer) => return response(app.contract.written(answer)),
     };
     let Some(in_flight) = app.load.begin() else {
         return response(problem(Problem::Overloaded, "send the request again later"));
     };
+    if app.faults.aborts() {
+        return respond(&app, fault::while_waited_for(&app, operation, checked).await, operation.streamed);
+    }
+    if !app.contract.finishes {
+        return respond(&app, while_waited_for(&app, operation, checked).await, operation.streamed);
+    }
     // A task of its own: the work goes on when the client hangs up and this future is dropped.
+    let again = (Arc::clone(&app), checked.clone());
     let work = tokio::spawn(async move {
-        let reply = match checked {
-            Checked::Keyed(request) => keyed::execute(&app, request).await,
-            Checked::Keyless(input) => keyless::execute(&app, operation.job, input).await,
-        };
+        let reply = execute(&app, operation, checked).await;
         drop(in_flight);
         reply
     });
+    fault::resend(&again.0, operation, &again.1, &work.abort_handle());
     let reply = work.await.unwrap_or_else(|error| Reply::Fresh(problem(Problem::Internal, error.to_string())));
-    respond(reply, operation.streamed)
+    respond(&again.0, reply, operation.streamed)
 }
 
 /// A request that has passed its checks.
-enum Checked {
+#[derive(Clone)]
+pub(in crate::reference) enum Checked {
     Keyed(Keyed),
     Keyless(Input),
+}
+
+/// From the checks to the answer.
+pub(in crate::reference) async fn execute(app: &Arc<App>, operation: Operation, request: Checked) -> Reply {
+    match request {
+        Checked::Keyed(request) => keyed::execute(app, request).await,
+        Checked::Keyless(input) => keyless::execute(app, operation.job, input).await,
+    }
 }
 
 /// The checks that need no record, in their order: credentials, key, test headers, preconditions, body. None of them
@@ -92,36 +105,77 @@ enum Checked {
 async fn before_the_claim(app: &App, operation: Operation, request: Request) -> Result<Checked, Answer> {
     let (mut head, body) = request.into_parts();
     let bytes = read(body).await;
-    let tenant = tenant(&head.headers)?;
+    let tenant = tenant(&head.headers);
+    if let Some(answer) = fault::pinned(app, &head, tenant.as_ref().err()).await {
+        return Err(answer);
+    }
+    let tenant = tenant?;
     let Operation { method, route, job, .. } = operation;
+    let scope = app.contract.scope(Scope { tenant: tenant.to_owned(), method, route });
+    let whole = bytes.as_deref().unwrap_or_default();
     let key = match operation.key {
-        KeyUse::Required(policy) => Some((policy, read_key(&head.headers)?)),
-        KeyUse::None => None,
+        KeyUse::Required(policy) if app.contract.honours(method, operation.streamed) => {
+            read_key(app, &head, whole)?.map(|key| (policy, key))
+        }
+        KeyUse::Required(_) if app.contract.refuses_key(method) && read_key(app, &head, whole)?.is_some() => {
+            return Err(problem(Problem::KeyNotTaken, "requests with this method take no key"));
+        }
+        KeyUse::Required(_) | KeyUse::None => None,
     };
     let bad = |reason: String| problem(Problem::BadRequest, reason);
     let controls = Controls::read(&head.headers, job.phased()).map_err(bad)?;
     let conditions = Conditions::read(&head.headers).map_err(bad)?;
     let id = path_id(&mut head).await?;
+    if let (Err(_), Some((_, key))) = (&bytes, &key) {
+        fault::claim_too_early(app, KeyId { scope: scope.clone(), key: key.0.clone() }).await;
+    }
     let bytes = bytes?;
     let body = if job.has_body() { parse(&bytes)? } else { Value::Null };
     let input = Input { tenant: tenant.to_owned(), id, body, conditions, controls };
     let Some((policy, key)) = key else { return Ok(Checked::Keyless(input)) };
     let path = head.uri.path_and_query().map_or(route, |path| path.as_str());
-    let fingerprint = if app.faults.contains(Fault::PayloadMismatchIgnored) {
-        Fingerprint([0; 32])
-    } else {
-        fingerprint(method, path, &bytes).ok_or_else(|| bad("the body is not JSON: it has no canonical form".into()))?
-    };
-    let scope_tenant = if app.faults.contains(Fault::CrossTenantReplay) { "" } else { tenant };
-    let scope = Scope { tenant: scope_tenant.to_owned(), method, route };
-    Ok(Checked::Keyed(Keyed { id: KeyId { scope, key: key.0 }, policy, fingerprint, job, input }))
+    let fingerprint = app.contract.fingerprint((method, path), &head.headers, &bytes);
+    let fingerprint = fingerprint.ok_or_else(|| bad("the body is not JSON: it has no canonical form".into()))?;
+    let request = Keyed { id: KeyId { scope, key: key.0 }, policy, fingerprint, job, input };
+    Ok(Checked::Keyed(fault::taken_for(app.faults, request, &bytes)))
 }
 
-fn read_key(headers: &HeaderMap) -> Result<Key, Answer> {
-    Key::read(headers).map_err(|error| match error {
-        KeyError::Missing => problem(Problem::KeyMissing, error.to_string()),
-        _ => problem(Problem::KeyMalformed, error.to_string()),
-    })
+/// The key of a request, if it has one or needs none.
+fn read_key(app: &App, head: &Parts, body: &[u8]) -> Result<Option<Key>, Answer> {
+    let contract = &app.contract;
+    let read = Key::read(&contract.key, &head.headers, &head.uri, body);
+    match read.or_else(|error| fault::excused(app.faults, error)) {
+        Ok(key) => Ok(Some(key)),
+        Err(KeyError::Missing) if !contract.key.required => Ok(None),
+        Err(KeyError::Missing) => Err(contract.refuse(Problem::KeyMissing, KeyError::Missing.to_string())),
+        Err(error) => Err(contract.refuse(Problem::KeyMalformed, error.to_string())),
+    }
+}
+
+/// Does the work of a request for as long as its client waits. When it hangs up, nothing more is committed, and the key
+/// is free again at once.
+async fn while_waited_for(app: &Arc<App>, operation: Operation, request: Checked) -> Reply {
+    let mut watch = Watch { app: Arc::clone(app), id: None };
+    if let Checked::Keyed(keyed) = &request {
+        watch.id = Some(keyed.id.clone());
+    }
+    let reply = execute(app, operation, request).await;
+    watch.id = None;
+    reply
+}
+
+/// Dropped with its key when the client hangs up.
+struct Watch {
+    app: Arc<App>,
+    id: Option<KeyId>,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            tokio::spawn(keyed::give_up(Arc::clone(&self.app), id));
+        }
+    }
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, Answer> {

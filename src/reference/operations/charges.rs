@@ -11,6 +11,7 @@
 use super::payments::{Payment, declined};
 use super::{Handled, Input, fresh, insert, replace, shown};
 use crate::reference::controls::{FailCounts, Moment};
+use crate::reference::fault;
 use crate::reference::http::{Problem, problem};
 use crate::reference::outbox::{self, To};
 use crate::reference::policy::Ending;
@@ -61,7 +62,10 @@ pub(super) async fn charge(input: Input, work: &Work, counts: &FailCounts) -> Ha
     let row = change(&input, &saved, work, "approved").await?;
     // One message for one payment, so a second relay of it can be told from another payment's.
     let (id, about) = (format!("ntf_{}", saved.payment), json!({ "payment": saved.payment, "status": "approved" }));
-    work.add(outbox::message(To::Receiver, id, &input.tenant, &saved.reference, about)).await?;
+    let message = outbox::message(To::Receiver, id, &input.tenant, &saved.reference, about);
+    if let Some(message) = fault::unsent(work, message).await? {
+        work.add(message).await?;
+    }
     fate.at(Moment::After)?;
     Ok((Ending::Succeeded, shown(201, &row, Some(format!("/payments/{}", saved.payment)))))
 }
@@ -79,12 +83,13 @@ async fn start(input: &Input, payment: Payment, work: &Work) -> Result<Saved, Ha
 /// The call between the phases. Calling again is safe, because the network knows the key.
 async fn call(input: &Input, saved: &Saved, work: &Work, counts: &FailCounts) -> Result<String, Halt> {
     let Saved { payment, amount, currency, reference, .. } = saved.clone();
-    let key = Some(work.outside_key("charge", &payment));
-    let call = ChargeCall { tenant: input.tenant.clone(), key, amount, currency, reference };
+    let key = work.outside_key("charge", &payment);
+    let call = ChargeCall { tenant: input.tenant.clone(), key: Some(key.clone()), amount, currency, reference };
     let mut trouble = ProviderError::Silent;
     for _ in 0..CALLS {
         let fate = input.controls.network(counts, &input.tenant, &call.reference);
-        match provider::charge(work.store(), call.clone(), fate).await {
+        let call = ChargeCall { key: fault::forwarded(work.faults(), &key), ..call.clone() };
+        match provider::charge(work.store(), call, fate).await {
             Ok(charge) => return Ok(charge),
             Err(ProviderError::Books(error)) => return Err(Halt::Store(error)),
             Err(error) => trouble = error,

@@ -39,7 +39,7 @@ pub(super) async fn serve(listener: TcpListener, app: Arc<App>, router: Router, 
             () = told_to(&mut stop) => break,
             Some(_) = connections.join_next() => {}
             (stream, place) = accept(&listener, &places) => {
-                let connection = connection(stream, router.clone(), stop.clone());
+                let connection = connection(stream, router.clone(), stop.clone(), app.contract.finishes && !app.faults.aborts());
                 connections.spawn(async move {
                     connection.await;
                     drop(place);
@@ -73,7 +73,7 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> (TcpStream, 
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, mut stop: watch::Receiver<bool>) {
+async fn connection(stream: TcpStream, router: Router, mut stop: watch::Receiver<bool>, finishes: bool) {
     // Answers are small and written at once, so waiting for more to send would only cost time.
     let _ = stream.set_nodelay(true);
     let router = TowerToHyperService::new(router);
@@ -90,8 +90,8 @@ async fn connection(stream: TcpStream, router: Router, mut stop: watch::Receiver
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
-            // A client that has said all it wants to say may still listen for the answer.
-            .half_close(true)
+            // A client that has said all it wants to say may still listen for the answer, unless that is its hanging up.
+            .half_close(finishes)
             .serve_connection(TokioIo::new(stream), service)
     );
     tokio::select! {
@@ -109,6 +109,8 @@ pub(super) async fn sweep(app: Arc<App>) {
     loop {
         ticks.tick().await;
         // A store that cannot sweep now is swept later; expiry is decided by time stamps.
-        let _ = app.store.sweep(app.clock.now()).await;
+        if app.contract.forgets() {
+            let _ = app.store.sweep(app.clock.now()).await;
+        }
     }
 }

@@ -73,7 +73,12 @@ async fn what_is_in_the_way_is_named() {
     let store = StoreChoice::Sqlite("/no/such/folder/x.db".into());
     let error = start(Config { store, ..Config::default() }).await.unwrap_err();
     assert!(error.to_string().contains("/no/such/folder/x.db"), "{error}");
-    let error = start(Config { lease: Duration::ZERO, ..Config::default() }).await.unwrap_err();
+    let error = start(Config {
+        contract: crate::reference::contract::Contract { lease: Duration::ZERO, ..Default::default() },
+        ..Config::default()
+    })
+    .await
+    .unwrap_err();
     assert_eq!(error.to_string(), "the lease must be at least 1 ms");
     let elsewhere = Config { listen: "192.0.2.1:0".parse().unwrap(), ..Config::default() };
     assert!(matches!(start(elsewhere).await, Err(StartError::Listen { .. })));
