@@ -89,6 +89,7 @@ impl Scene {
         Vars::from([
             text("reference", self.mint.reference(intent)),
             text("key", self.mint.key(key)),
+            text("case", self.mint.key("case")),
             text("run", self.driver.run.clone()),
         ])
     }

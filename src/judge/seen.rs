@@ -105,11 +105,15 @@ impl<'a> Seen<'a> {
             .filter_map(|(a, b)| Some((self.success(a)?, self.success(b)?)))
     }
 
-    /// Pairs of an original and a success that is certainly its replay: the same payload and identity.
+    /// Pairs of an original and a success that is certainly its replay: the same payload, and the same identity. Where an
+    /// operation names nothing, the documented marker tells one from the other.
     pub fn replays(&self) -> Vec<(Success<'a>, Success<'a>)> {
         let mut pairs: Vec<(Success<'a>, Success<'a>)> = Vec::new();
         for (original, replay) in self.success_pairs() {
             let same = original.identity.is_some() && original.identity == replay.identity;
+            let nameless = original.identity.is_none() && replay.identity.is_none();
+            let marked = self.is(original.attempt, Word::Executed) && self.is(replay.attempt, Word::Replay);
+            let same = same || (nameless && marked && before(original.attempt, replay.attempt));
             let known = pairs.iter().any(|(_, other)| std::ptr::eq(other.attempt, replay.attempt));
             if same && original.attempt.value_sha256 == replay.attempt.value_sha256 && !known {
                 pairs.push((original, replay));

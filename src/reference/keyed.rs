@@ -206,7 +206,7 @@ impl App {
 pub(super) async fn give_up(app: Arc<App>, id: KeyId) {
     if let Ok(Some(Record { owner, state: State::Claimed { .. }, .. })) = app.store.look(id.clone()).await {
         // A claim that cannot be given back ends with its lease.
-        let _ = app.store.release(id, owner, app.clock.now()).await;
+        let _ = app.store.release(id, owner).await;
     }
 }
 

@@ -189,19 +189,22 @@ fn key(check: &mut Check<'_>, file: &RequestFile, names: &mut Names) -> Option<K
             Some(KeyChoice::Symbol(symbol.value.clone()))
         }
         (None, Some(raw)) => {
-            let help = "`${key}` stands for the characters of a fresh key; everything else is sent as it is";
+            let help = "`${key}` stands for the characters of a fresh key, `${case}` for those of one that all attempts of the case have; everything else is sent as it is";
             match Template::parse(&raw.value) {
                 Err(error) => {
                     check.error(error.to_string(), raw.at, "in this key", help);
                     None
                 }
                 Ok(template) => {
-                    let unknown: Vec<_> =
-                        template.names().filter(|name| *name != "key").chain(template.env_names()).collect();
+                    let unknown: Vec<_> = template
+                        .names()
+                        .filter(|name| !["key", "case"].contains(name))
+                        .chain(template.env_names())
+                        .collect();
                     for name in &unknown {
                         check.error(format!("`{name}` has no value in `raw_key`"), raw.at, "in this key", help);
                     }
-                    let sent = raw.value.replace("${key}", "k");
+                    let sent = raw.value.replace("${key}", "k").replace("${case}", "c");
                     if http::HeaderValue::from_str(&sent).is_err() {
                         let title = "`raw_key` has characters that no header field can carry";
                         check.error(title, raw.at, "here", "write visible ASCII characters and spaces");

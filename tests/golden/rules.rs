@@ -346,11 +346,11 @@ fn refused_credentials_leave_the_key() {
 }
 
 #[test]
-fn a_documented_status_of_replays_may_come_from_the_one_begun_first() {
-    let rule = id::REPLAY_SAME_STATUS;
-    let other = || world(policy(|p| p.replay.status = ReplayStatus::Other(StatusSet::of(&[200]))));
-    let overlapping = other().with([sent("a", 0, 30).ok(1).status(200), sent("b", 5, 20).ok(1).status(201)]);
-    check(&overlapping, rule, Some(Deviation));
-    let one_by_one = other().with([sent("a", 0, 10).ok(1).status(200), sent("b", 20, 30).ok(1).status(201)]);
-    check(&one_by_one, rule, Some(Broken));
+fn replays_of_answers_that_name_nothing_are_known_by_their_marker() {
+    let marker = || world(policy(|p| p.replay.marker = Some(("replayed".parse().unwrap(), "yes".parse().unwrap()))));
+    let first = || sent("a", 0, 10).answer(201, "PDF 1");
+    let again = |body| sent("b", 20, 30).answer(201, body).field("replayed", "yes");
+    check(&marker().with([first(), again("PDF 1")]), id::REPLAY_SAME_BODY, Some(Held));
+    check(&marker().with([first(), again("PDF")]), id::REPLAY_SAME_BODY, Some(Broken));
+    check(&plain().with([first(), again("PDF")]), id::REPLAY_SAME_BODY, None);
 }

@@ -35,7 +35,7 @@ pub(in crate::reference) async fn meddle(app: &App, id: &KeyId, owner: OwnerToke
     };
     if leaks {
         let _ = app.store.commit(work.take()).await;
-        let _ = app.store.release(id.clone(), owner, app.clock.now()).await;
+        let _ = app.store.release(id.clone(), owner).await;
     }
     if matches!(run, Run::Died) && on(Fault::RestartForgetsKeys) {
         let _ = app.store.sweep(Time(u64::MAX)).await;

@@ -75,6 +75,6 @@ async fn give_up(app: Arc<App>, id: KeyId) {
         let request = Claim { fingerprint: record.fingerprint, owner: OwnerToken::fresh(), now };
         seize(&*app.store, &id, request, app.terms).await;
     } else {
-        let _ = app.store.release(id, record.owner, now).await;
+        let _ = app.store.release(id, record.owner).await;
     }
 }

@@ -307,7 +307,7 @@ faults! {
         LongKeyCrashes "long-key-crashes" []
             "answers 500 to a key of more than 255 characters";
         LongKeyTruncated "long-key-truncated" []
-            "keeps the first 36 characters of a key, so two longer keys may be one";
+            "keeps the first 24 characters of a key, so two longer keys may be one";
         KeyCaseFolded "key-case-folded" []
             "takes two keys for one that differ in upper and lower case only";
     }

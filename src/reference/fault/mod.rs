@@ -29,7 +29,7 @@ pub(super) use ending::{deserted, meddle};
 pub(super) use front::{resend, while_waited_for};
 pub(super) use outside::{forwarded, unsent};
 pub(super) use reply::{refusal, replayed, seems_a_replay};
-pub(super) use request::{claim_too_early, excused, pinned, taken_for};
+pub(super) use request::{claim_too_early, crash, excused, pinned, taken_for};
 pub(super) use store::broken;
 
 use std::fmt;

@@ -4,6 +4,7 @@ use super::store::seize;
 use super::{Fault, FaultSet};
 use crate::reference::app::App;
 use crate::reference::core::{Answer, Claim, Fingerprint, OwnerToken, State};
+use crate::reference::http::{Problem, problem};
 use crate::reference::key::{Key, KeyError};
 use crate::reference::keyed::Keyed;
 use crate::reference::store::{End, KeyId, Phase, Scope};
@@ -14,7 +15,7 @@ use sha2::{Digest, Sha256};
 /// How much of a body [`Fault::BeginningCompared`] looks at, in bytes.
 const BEGINNING: usize = 24;
 /// How much of a key [`Fault::LongKeyTruncated`] keeps, in characters.
-const KEPT: usize = 36;
+const KEPT: usize = 24;
 
 /// What a request is taken for, by a server with faults.
 pub(in crate::reference) fn taken_for(faults: FaultSet, mut request: Keyed, bytes: &[u8]) -> Keyed {
@@ -130,6 +131,12 @@ pub(in crate::reference) fn excused(faults: FaultSet, error: KeyError) -> Result
         _ if on(Fault::KeyValidationGap) => Ok(unprotected()),
         error => Err(error),
     }
+}
+
+/// What a server says to a key that it did not expect: [`Fault::LongKeyCrashes`].
+pub(in crate::reference) fn crash(faults: FaultSet, error: KeyError) -> Option<Answer> {
+    let crashes = error == KeyError::TooLong && faults.contains(Fault::LongKeyCrashes);
+    crashes.then(|| problem(Problem::Internal, "value too long for type character varying(255)"))
 }
 
 /// Claims the key of a request that did not arrive whole, and keeps it: [`Fault::TruncatedRequestKeepsKey`].

@@ -85,7 +85,7 @@ pub(in crate::reference) async fn seize(store: &dyn Store, id: &KeyId, request: 
 async fn forget(store: &dyn Store, id: &KeyId, terms: Terms) {
     let request = Claim { fingerprint: core::Fingerprint([0; 32]), owner: OwnerToken::fresh(), now: NEVER };
     let owner = seize(store, id, request, terms).await;
-    let _ = store.release(id.clone(), owner, NEVER).await;
+    let _ = store.release(id.clone(), owner).await;
 }
 
 /// The name of a key without its tenant.
@@ -156,7 +156,7 @@ impl Faulty {
             let (inner, id) = (Arc::clone(&self.inner), id.clone());
             tokio::spawn(async move {
                 sleep(IMPATIENCE).await;
-                let _ = inner.release(id, owner, NEVER).await;
+                let _ = inner.release(id, owner).await;
             });
         }
     }
@@ -165,7 +165,7 @@ impl Faulty {
     async fn store_late(&self, id: &KeyId, phase: Phase, terms: Terms) -> Result<(), StoreError> {
         let record = self.inner.look(id.clone()).await?;
         let _ = self.inner.commit(phase.effects).await?;
-        self.inner.release(id.clone(), phase.owner, phase.now).await?;
+        self.inner.release(id.clone(), phase.owner).await?;
         let (inner, id) = (Arc::clone(&self.inner), id.clone());
         tokio::spawn(async move {
             sleep(GAP).await;
@@ -180,7 +180,7 @@ impl Faulty {
     /// Commits the effects, and no record of them.
     async fn store_nothing(&self, id: &KeyId, phase: Phase) -> Result<(), StoreError> {
         let _ = self.inner.commit(phase.effects).await?;
-        self.inner.release(id.clone(), phase.owner, phase.now).await
+        self.inner.release(id.clone(), phase.owner).await
     }
 
     async fn finished(&self, id: &KeyId, terms: Terms) {
@@ -277,7 +277,7 @@ impl Store for Faulty {
         self.inner.renew(id, owner, now, terms)
     }
 
-    fn release(&self, id: KeyId, owner: OwnerToken, now: Time) -> Pending<'_, ()> {
+    fn release(&self, id: KeyId, owner: OwnerToken) -> Pending<'_, ()> {
         let id = self.known_as(id);
         Box::pin(async move {
             self.books().running.remove(&shared(&id));
@@ -285,7 +285,7 @@ impl Store for Faulty {
                 Some(record) if self.on(Fault::LateFailureFreesKey) => record.owner,
                 _ => owner,
             };
-            self.inner.release(id, owner, now).await
+            self.inner.release(id, owner).await
         })
     }
 

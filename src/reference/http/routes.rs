@@ -148,7 +148,10 @@ fn read_key(app: &App, head: &Parts, body: &[u8]) -> Result<Option<Key>, Answer>
         Ok(key) => Ok(Some(key)),
         Err(KeyError::Missing) if !contract.key.required => Ok(None),
         Err(KeyError::Missing) => Err(contract.refuse(Problem::KeyMissing, KeyError::Missing.to_string())),
-        Err(error) => Err(contract.refuse(Problem::KeyMalformed, error.to_string())),
+        Err(error) => {
+            let refusal = || contract.refuse(Problem::KeyMalformed, error.to_string());
+            Err(fault::crash(app.faults, error).unwrap_or_else(refusal))
+        }
     }
 }
 
