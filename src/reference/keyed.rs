@@ -70,7 +70,7 @@ pub(super) async fn execute(app: &Arc<App>, mut request: Keyed) -> Reply {
             Ok(verdict) => verdict,
             // Without a claim nothing protects the client from a second effect, so nothing runs, unless the contract
             // says in so many words that it does.
-            Err(_) if contract.store_down == StatusOr::Word(Open::Open) => {
+            Err(_) if app.runs_unprotected() => {
                 return keyless::execute(app, request.job, request.input).await;
             }
             Err(error) => return Reply::Fresh(contract.refuse(Problem::StoreUnavailable, error.to_string())),
@@ -175,6 +175,11 @@ impl App {
         // A store that cannot be asked now cannot grant the claim either.
         let record = self.store.look(id.clone()).await.ok()?;
         self.contract.expired(record.as_ref(), self.clock.now())
+    }
+
+    /// Whether a request runs whose claim could be neither granted nor refused.
+    fn runs_unprotected(&self) -> bool {
+        self.contract.store_down == StatusOr::Word(Open::Open) || self.faults.contains(Fault::StoreOutageFailOpen)
     }
 
     /// Whether somebody is at work on a key.

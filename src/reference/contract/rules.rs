@@ -2,7 +2,7 @@
 
 use super::Contract;
 use super::values::{
-    Canon, Different, Disposal, Failures, Format, Inputs, Other, ReplayKind, RetentionBase, Status, StatusOr,
+    Canon, Different, Disposal, Failures, Format, Inputs, Other, Place, ReplayKind, RetentionBase, Status, StatusOr,
 };
 use crate::reference::core::{Answer, Fingerprint, Record, Time};
 use crate::reference::fingerprint::{digest, fingerprint};
@@ -47,6 +47,16 @@ impl Contract {
     /// Whether a key is refused where it means nothing.
     pub(in crate::reference) fn refuses_key(&self, method: &str) -> bool {
         self.methods_other == Other::Reject && !self.methods.0.iter().any(|honoured| honoured == method)
+    }
+
+    /// The field that carries the key, if one does.
+    pub(in crate::reference) fn key_field(&self) -> Option<&str> {
+        (self.key.location.place == Place::Header).then_some(self.key.location.name.as_str())
+    }
+
+    /// The name of the field that marks replays, if there is one.
+    pub(in crate::reference) fn marker_name(&self) -> Option<&str> {
+        self.marker.0.as_ref().map(|(name, _)| name.as_str())
     }
 
     /// The scope of a key.

@@ -26,6 +26,8 @@ pub enum Need {
     SecondNode,
     /// A store of keys that can be made to fail.
     StoreOutage,
+    /// A question that browsers ask before a request.
+    Preflight,
 }
 
 impl fmt::Display for Need {
@@ -41,6 +43,7 @@ impl fmt::Display for Need {
             Self::SecondOperation => "second operation",
             Self::SecondNode => "second node",
             Self::StoreOutage => "store outage",
+            Self::Preflight => "preflight",
         })
     }
 }
@@ -160,6 +163,10 @@ faults! {
             "asks a copy that lags 200 ms behind whether a key is known, and runs the request when it is not";
         RestartForgetsKeys "restart-forgets-keys" [DyingWorker]
             "keeps keys in the memory of a process, so a worker that dies takes them with it";
+    }
+    StoreOutageFailOpen {
+        StoreOutageFailOpen "store-outage-fail-open" [StoreOutage]
+            "runs requests unprotected while the store of the keys cannot be used";
     }
     RetentionBelowContract {
         RetentionBelowContract "retention-below-contract" [Clock]
@@ -310,6 +317,12 @@ faults! {
             "keeps the first 24 characters of a key, so two longer keys may be one";
         KeyCaseFolded "key-case-folded" []
             "takes two keys for one that differ in upper and lower case only";
+    }
+    CorsBlocksKey {
+        CorsBlocksKey "cors-blocks-key" [Preflight]
+            "does not allow browsers to send the key";
+        CorsHidesMarker "cors-hides-marker" [Preflight]
+            "does not let scripts in browsers see the marker of replays";
     }
     ReplayUnmarked {
         ReplayUnmarked "replay-unmarked" []

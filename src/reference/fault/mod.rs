@@ -28,7 +28,7 @@ pub use list::{Fault, Need};
 pub(super) use ending::{deserted, meddle};
 pub(super) use front::{resend, while_waited_for};
 pub(super) use outside::{forwarded, unsent};
-pub(super) use reply::{refusal, replayed, seems_a_replay};
+pub(super) use reply::{allowed_in_browsers, refusal, replayed, seems_a_replay, shown_to_scripts};
 pub(super) use request::{claim_too_early, crash, excused, pinned, taken_for};
 pub(super) use store::broken;
 
@@ -134,6 +134,15 @@ mod tests {
         }
         assert_eq!(Fault::ALL.iter().copied().collect::<FaultSet>().iter().count(), Fault::ALL.len());
         assert!(Fault::ALL.len() <= 128, "a set has 128 bits");
+    }
+
+    #[test]
+    fn every_class_has_faults_and_one_of_them_bears_its_name() {
+        assert_eq!(FaultClass::ALL.len(), 29);
+        for class in FaultClass::ALL {
+            let fault: Fault = class.name().parse().unwrap();
+            assert_eq!(fault.class(), *class);
+        }
     }
 
     #[test]

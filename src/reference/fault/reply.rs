@@ -65,3 +65,13 @@ pub(in crate::reference) fn seems_a_replay(faults: FaultSet, replay: bool, statu
         false => faults.contains(Fault::FirstAnswerMarked) && status < 300,
     }
 }
+
+/// The field that browsers may send the key in.
+pub(in crate::reference) fn allowed_in_browsers(faults: FaultSet, key: Option<&str>) -> Option<&str> {
+    key.filter(|_| !faults.contains(Fault::CorsBlocksKey))
+}
+
+/// The field that scripts in browsers may see the marker in.
+pub(in crate::reference) fn shown_to_scripts(faults: FaultSet, marker: Option<&str>) -> Option<&str> {
+    marker.filter(|_| !faults.contains(Fault::CorsHidesMarker))
+}

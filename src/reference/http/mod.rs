@@ -2,6 +2,7 @@
 
 mod answer;
 mod body;
+mod cors;
 mod problem;
 mod routes;
 mod tenant;

@@ -2,6 +2,7 @@
 
 use super::answer::{json, respond, response};
 use super::body::read;
+use super::cors::cors;
 use super::problem::DOCS;
 use super::tenant::tenant;
 use super::{Problem, problem};
@@ -18,6 +19,7 @@ use axum::Router;
 use axum::extract::{FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Uri};
+use axum::middleware;
 use axum::response::Response;
 use axum::routing::{MethodFilter, get, on, post};
 use serde_json::{Value, json as value};
@@ -54,6 +56,7 @@ pub(in crate::reference) fn router(app: Arc<App>) -> Router {
         .method_not_allowed_fallback(async || {
             response(problem(Problem::MethodNotAllowed, "see the Allow field for the methods of this resource"))
         })
+        .layer(middleware::from_fn_with_state(Arc::clone(&app), cors))
         .with_state(app)
 }
 
