@@ -191,7 +191,7 @@ fn markdown(rows: &[(Fault, BTreeMap<Setup, Findings>)]) -> String {
          |---|---|---|---|---|\n",
     );
     for (fault, found) in rows {
-        let cells: Vec<_> = SETUPS.iter().map(|setup| match (short(&found[setup]), beyond(*fault)) {
+        let cells = SETUPS.iter().map(|setup| match (short(&found[setup]), beyond(*fault)) {
             (rules, Some(need)) if found[setup].is_empty() => format!("{rules}: no suite has a {need}"),
             (rules, _) => rules,
         });

@@ -74,6 +74,17 @@ pub(super) static DETAILS: &[Detail] = &[
         fix: "Claim the key after the whole body has been read.",
     },
     Detail {
+        rule: id::REFUSAL_BEFORE_HANDLER_LEAVES_KEY,
+        severity: Blocking,
+        policy: &[],
+        sent: "A keyed request that is refused before its handler runs, as for its credentials, then the right one.",
+        observed: "Whether the right one is executed.",
+        inconclusive: "When the first request is not refused.",
+        story: "An access token runs out in the middle of a checkout, and the retry with a new one is told 401 for a day.",
+        breaks: "The record is kept before the request has been authenticated, and the refusal is stored as its result.",
+        fix: "Claim the key behind authentication, and store only answers of the handler.",
+    },
+    Detail {
         rule: id::LIVE_LEASE_NOT_TAKEN_OVER,
         severity: Critical,
         policy: &["lease"],
