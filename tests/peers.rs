@@ -27,6 +27,7 @@ fn main() {
                         // An exception that reaches Express's own handler never frees the key.
                         ("server-errors/exception-before-effect", &["key-never-wedged"]),
                         ("server-errors/exception-after-effect", &["key-never-wedged"]),
+                        ("server-errors/exception-before-effect-runs-again", &["failure-before-effect-as-documented"]),
                     ],
                     // Location is not kept and a mismatch is 417: both are documented.
                     &["replay-keeps-location", "mismatch-is-422"],
@@ -60,6 +61,8 @@ fn main() {
                         ("server-errors/exception-after-effect", &["failure-after-effect-not-repeated"]),
                         // The half body is taken for a request and its refusal is stored.
                         ("connection-drops/body-cut-key-free", &["truncated-request-leaves-key-free"]),
+                        ("wire/chunks-without-the-last", &["truncated-request-leaves-key-free"]),
+                        ("wire/expectation-abandoned", &["truncated-request-leaves-key-free"]),
                     ],
                     &[],
                 )

@@ -18,7 +18,8 @@ fn as_json() -> String {
 }
 
 fn as_text() -> String {
-    let mut text = format!("Rules by {DRAFT} and the correctness argument behind it; `idemproof explain RULE` tells more.\n");
+    let mut text =
+        format!("Rules by {DRAFT} and the correctness argument behind it; `idemproof explain RULE` tells more.\n");
     let mut score = None;
     for rule in RULES {
         if score != Some(rule.score) {

@@ -228,28 +228,56 @@ pub(super) fn evaluate_effects(seen: &Seen<'_>, expected: &Effects) -> Fit {
 /// The findings of all expectations of the case. While something stood in the way, nothing counts as broken.
 pub(super) fn findings(seen: &Seen<'_>, in_the_way: Option<&Reason>) -> Vec<Finding> {
     let schedule = seen.schedule;
-    let attempts = schedule.expect.iter().map(|e| (e.rule, e.place, &e.name, evaluate(seen, e)));
+    let attempts = schedule.expect.iter().map(|e| (e.rule, e.place, &e.name, evaluate(seen, e), None));
     let none = String::new();
-    let effects = schedule.effects.iter().map(|e| (rule_of(seen, e), e.place, &none, evaluate_effects(seen, e)));
+    let effects = schedule
+        .effects
+        .iter()
+        .map(|e| (rule_of(seen, e), e.place, &none, evaluate_effects(seen, e), nothing_done(seen, e)));
     let mut findings: Vec<Finding> = Vec::new();
-    for (rule, place, name, fit) in attempts.chain(effects) {
+    for (rule, place, name, fit, nothing_done) in attempts.chain(effects) {
         let Some(rule) = rule.or(schedule.rules.first().copied()) else { continue };
-        findings.push(finding(rule, place, name, fit, in_the_way));
+        findings.push(finding(rule, place, name, fit, in_the_way.or(nothing_done.as_ref())));
     }
     findings
 }
 
-/// The rule that a wrong number of effects breaks. One that bounds them from above is not broken by too few.
+/// Rules that say that something is not done, or not done again. Too few effects break none of them.
+const FORBIDDING: &[RuleId] = &[
+    id::AT_MOST_ONE_EFFECT,
+    id::DIFFERENT_REQUEST_NOT_SERVED,
+    id::FAILURE_AFTER_EFFECT_NOT_REPEATED,
+    id::LIVE_LEASE_NOT_TAKEN_OVER,
+    id::MISSING_KEY_NO_EFFECT,
+    id::PIPELINED_DUPLICATE_EXECUTES_ONCE,
+    id::TRUNCATED_REQUEST_NOT_EXECUTED,
+];
+
+/// The rule that a wrong number of effects breaks, which one that forbids effects is not when there are too few.
 fn rule_of(seen: &Seen<'_>, expected: &Effects) -> Option<RuleId> {
     let rule = expected.rule.or(seen.schedule.rules.first().copied())?;
     let Some(intent) = effects::intent(seen, expected) else { return Some(rule) };
-    let too_few = seen.total(intent).is_ok_and(|total| expected.counts.iter().all(|count| count > total.end()));
-    if rule != id::AT_MOST_ONE_EFFECT || !too_few {
+    if !FORBIDDING.contains(&rule) || !too_few(seen, expected) {
         return Some(rule);
     }
     let acknowledged = seen.successes().any(|success| success.attempt.intent == intent);
-    let other = || seen.schedule.rules.iter().copied().find(|other| *other != rule);
+    let other = || seen.schedule.rules.iter().copied().find(|other| !FORBIDDING.contains(other));
     if acknowledged { Some(id::ACKNOWLEDGED_EFFECT_EXISTS) } else { other().or(Some(rule)) }
+}
+
+fn too_few(seen: &Seen<'_>, expected: &Effects) -> bool {
+    effects::intent(seen, expected).is_some_and(|intent| {
+        seen.total(intent).is_ok_and(|total| expected.counts.iter().all(|count| count > total.end()))
+    })
+}
+
+/// Why too few effects say nothing of a rule that forbids them.
+fn nothing_done(seen: &Seen<'_>, expected: &Effects) -> Option<Reason> {
+    let forbidding = rule_of(seen, expected).is_some_and(|rule| FORBIDDING.contains(&rule));
+    (forbidding && too_few(seen, expected)).then(|| Reason {
+        why: "no attempt did the work, and the rule says only what must not be done".into(),
+        remedy: "see the answers of the attempts".into(),
+    })
 }
 
 fn finding(rule: RuleId, place: Place, name: &str, fit: Fit, in_the_way: Option<&Reason>) -> Finding {

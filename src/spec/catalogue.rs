@@ -116,10 +116,6 @@ rules! {
         "A request refused before its handler runs, such as for its credentials, does not use up the key."
         "correctness argument: a refusal changes no state"
         ["IK-REL-2"];
-    KEYS_ARE_TOLD_APART "keys-are-told-apart" Invariants None
-        "Two keys that differ, if only in their case or in their last character, are two keys."
-        "correctness argument: one claim per key; RFC 8941 section 3.3.3"
-        ["IK-SYNTAX-11", "IK-SYNTAX-13", "IK-SYNTAX-14"];
     ODD_KEY_PROTECTS_OR_IS_REFUSED "odd-key-protects-or-is-refused" Invariants None
         "A request with an odd key is refused, or it is protected like any other: it does not run unprotected or fail."
         "correctness argument: whoever sends a key relies on it"

@@ -123,7 +123,7 @@ fn list(slot: &mut Vec<String>, text: &str) -> Option<()> {
     let proper =
         |name: &&str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_/".contains(&b));
     let names: Vec<_> = if text == "none" { Vec::new() } else { text.split('+').collect() };
-    if !names.iter().all(|name| proper(&name)) {
+    if !names.iter().all(proper) {
         return None;
     }
     *slot = names.iter().map(|name| name.to_ascii_lowercase()).collect();

@@ -448,6 +448,6 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
 pub(super) fn written(duration: Duration) -> String {
     let millis = duration.as_millis();
     let units = [(3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
-    let (factor, unit) = units.into_iter().find(|(factor, _)| millis % factor == 0).unwrap_or((1, "ms"));
+    let (factor, unit) = units.into_iter().find(|(factor, _)| millis.is_multiple_of(*factor)).unwrap_or((1, "ms"));
     format!("{}{unit}", millis / factor)
 }

@@ -22,7 +22,7 @@ pub(super) static DETAILS: &[Detail] = &[
         ],
         sent: "Nothing that matters: the target file itself is looked at.",
         observed: "Which parts of the policy are unknown.",
-        inconclusive: "It is always decided.",
+        inconclusive: "When the target file leaves parts open: the documentation may say more than the file does.",
         story: "A client's author cannot know for how long a retry is safe, and guesses.",
         breaks: "The documentation says to send a key and stops there.",
         fix: "Document retention, scope, what a different payload gets, and which failures are kept.",

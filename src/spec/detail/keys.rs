@@ -129,6 +129,17 @@ pub(super) static DETAILS: &[Detail] = &[
         fix: "Authenticate first.",
     },
     Detail {
+        rule: id::ODD_KEY_PROTECTS_OR_IS_REFUSED,
+        severity: Critical,
+        policy: &["key.malformed", "key.max_length"],
+        sent: "Two requests with a key of spaces, and one with a key of 300 characters.",
+        observed: "Whether each is refused, or the second is kept from doing the work again.",
+        inconclusive: "When the control with an ordinary key is not executed.",
+        story: "The client sent a key and feels safe; the server took it for none, and the retry pays twice.",
+        breaks: "A key is trimmed to nothing and skipped, or is too long for its column.",
+        fix: "Check keys at the door: use each as it is, or refuse it with 400.",
+    },
+    Detail {
         rule: id::UNREADABLE_REQUEST_LEAVES_KEY_FREE,
         severity: Blocking,
         policy: &["validation_failure"],
