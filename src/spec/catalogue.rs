@@ -264,10 +264,6 @@ rules! {
         "A replay carries the date of its own making."
         "RFC 9110 section 6.6.1"
         ["IK-REPLAY-7"];
-    CONTRACT_IS_PUBLISHED "contract-is-published" Draft Should
-        "What the draft leaves to the resource owner is documented."
-        "draft sections 2.2, 2.3, 2.5.2 and 5"
-        ["IK-DOC-1", "IK-DOC-2", "IK-DOC-3", "IK-DOC-4", "IK-EXP-1"];
     MALFORMED_KEY_AS_DOCUMENTED "malformed-key-as-documented" Contract None
         "A malformed key is refused or ignored, as the API documents."
         "draft section 2.1; RFC 8941 section 4.2; RFC 9651 section 4.2"

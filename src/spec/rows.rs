@@ -105,6 +105,11 @@ rows! {
     "IK-SEC-5" NoPower "Nothing tells which answers are secrets that are shown once.";
     "IK-SEC-6" NoPower "A tester does not see the target's logs.";
     "IK-SEC-7" NoVerdict "It is report only, and measuring it would fill the target's store.";
+    "IK-DOC-1" NoPower "The documentation is not on the wire: whoever writes the target file reads it.";
+    "IK-DOC-2" NoPower "The documentation is not on the wire: whoever writes the target file reads it.";
+    "IK-DOC-3" NoPower "The documentation is not on the wire: whoever writes the target file reads it.";
+    "IK-DOC-4" NoPower "The documentation is not on the wire: whoever writes the target file reads it.";
+    "IK-EXP-1" NoPower "The documentation is not on the wire: whoever writes the target file reads it.";
     "IK-DOC-5" NoWords "No OpenAPI document is read.";
     "IK-NAT-1" NoWords "A suite cannot send requests without a key but with a condition.";
     "IK-NAT-2" NoWords "A suite cannot send requests without a key but with a condition.";

@@ -159,23 +159,3 @@ impl Check for Date {
         findings
     }
 }
-
-/// What the target file could not say.
-pub(super) struct Published;
-
-impl Check for Published {
-    fn check(&self, seen: &Seen<'_>) -> Vec<Finding> {
-        let rule = id::CONTRACT_IS_PUBLISHED;
-        if !asked(seen, rule) {
-            return Vec::new();
-        }
-        let open = seen.policy.undocumented();
-        let (decision, message) = if open.is_empty() {
-            (Decision::Held, "everything is documented".to_owned())
-        } else {
-            // Whoever wrote the target file may have left out what the documentation says.
-            (Decision::Undecided, format!("the target file does not say what is documented of {}", open.join(", ")))
-        };
-        vec![found(rule, decision, message, &[])]
-    }
-}

@@ -45,7 +45,6 @@ pub static CHECKS: &[&dyn Check] = &[
     &form::ProblemJson,
     &form::Refusals,
     &form::Date,
-    &form::Published,
 ];
 
 /// A finding about some attempts.

@@ -1,32 +1,9 @@
 //! Rules about what an API documents of itself.
 
-use super::{
-    Detail,
-    Severity::{Advice, Wrong},
-};
+use super::{Detail, Severity::Wrong};
 use crate::spec::id;
 
 pub(super) static DETAILS: &[Detail] = &[
-    Detail {
-        rule: id::CONTRACT_IS_PUBLISHED,
-        severity: Advice,
-        policy: &[
-            "key.required",
-            "key.malformed",
-            "in_flight",
-            "mismatch",
-            "fingerprint",
-            "retention",
-            "lease",
-            "scope",
-        ],
-        sent: "Nothing that matters: the target file itself is looked at.",
-        observed: "Which parts of the policy are unknown.",
-        inconclusive: "When the target file leaves parts open: the documentation may say more than the file does.",
-        story: "A client's author cannot know for how long a retry is safe, and guesses.",
-        breaks: "The documentation says to send a key and stops there.",
-        fix: "Document retention, scope, what a different payload gets, and which failures are kept.",
-    },
     Detail {
         rule: id::MISMATCH_AS_DOCUMENTED,
         severity: Wrong,
