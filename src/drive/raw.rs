@@ -58,6 +58,7 @@ pub(super) fn lines(
     let fresh = crate::schedule::key_field(key, policy.syntax).map_err(|error| error.to_string())?;
     let vars = Vars::from([
         text("name", policy.header.as_str()),
+        text("NAME", &policy.header.as_str().to_ascii_uppercase()),
         text("field", field.unwrap_or(&fresh)),
         text("key", key),
         text("other", other),
@@ -329,6 +330,23 @@ mod tests {
             other => format!("{other:?}"),
         };
         parts.into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn lines_know_the_field_of_the_target_as_it_is_and_in_capitals() {
+        let template = |text: &str| crate::text::Template::parse(text).unwrap();
+        let wire = Wire {
+            key_lines: Some(vec![template("${NAME}: ${field}"), template("${name}: ${other}")]),
+            body: WireBody::Whole,
+            trailer: Vec::new(),
+        };
+        let policy = KeyPolicy {
+            header: http::HeaderName::from_static("idempotent-key"),
+            syntax: crate::target::KeySyntax::Bare,
+            ..crate::target::Policy::default().key
+        };
+        let lines = lines(&wire, &policy, "k1", "k2", None).unwrap();
+        assert_eq!(lines.key.unwrap(), ["IDEMPOTENT-KEY: k1", "idempotent-key: k2"]);
     }
 
     #[test]

@@ -96,7 +96,7 @@ fn templates(check: &mut Check<'_>, lines: &[Text]) -> Vec<Template> {
     if let Some(over) = lines.get(MOST_LINES) {
         check.error("too many lines", over.at, "one too many", format!("write at most {MOST_LINES}"));
     }
-    lines.iter().filter_map(|line| template(check, line, &["name", "field", "key", "other"])).collect()
+    lines.iter().filter_map(|line| template(check, line, &["name", "NAME", "field", "key", "other"])).collect()
 }
 
 fn template(check: &mut Check<'_>, text: &Text, known: &[&str]) -> Option<Template> {
